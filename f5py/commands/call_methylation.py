@@ -20,8 +20,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_table import CallsTable
 from f5py.outputs.calls.modbam import ModbamTags
-from f5py.outputs.column_sinks import CallbackSink, ParquetSink
-from f5py.outputs.sink import Sink
+from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, check_can_write
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader

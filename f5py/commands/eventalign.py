@@ -22,17 +22,14 @@ from f5py.messages.console import obeys_strict
 from f5py.options.output_names import kind_among
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
-from f5py.outputs.column_sinks import CallbackSink, ParquetSink
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
-from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
-from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.events_sinks import EventBam, EventPaf, ReadSummary
+from f5py.outputs.events.events_sinks import EventalignPaf, EventalignSummary, EventBam, EventPaf, ReadSummary
 from f5py.outputs.events.m6anet_sites import M6anetSites, path_of_json
 from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.formatted_text import FormattedText
-from f5py.outputs.sink import Sink
+from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.outcome import Outcome, RunContext, warn_of_reverse_reads

@@ -34,8 +34,7 @@ from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import open_inputs, open_signals_of, with_local_inputs
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import Shifts, with_methylation
-from f5py.pore_model.text_file import read_start
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text, read_start
 from f5py.reports.training_report import training_data, training_page
 from f5py.runs import fit_shifts
 from f5py.runs.fit_shifts import ShiftsSummary

@@ -88,13 +88,7 @@ class WritingStopped(Exception):
 
 
 class OrderedFormatter:
-    """Threads that format text, with a few pieces queued for writing.
-
-    Parameters
-    ----------
-    stopping : threading.Event, optional
-        Stops writing after a piece.
-    """
+    """Threads that format text, with a few pieces queued for writing."""
 
     def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:
         self._stopping = stopping or threading.Event()
@@ -108,8 +102,6 @@ class OrderedFormatter:
 
         Parameters
         ----------
-        format_reads : callable
-            Formats a range of reads of the batch; called in threads.
         size : int64, shape (n,)
             Output of each read, in lines of about a hundred bytes.
         """
@@ -161,14 +153,8 @@ class FormattedText(Sink):
 
     Parameters
     ----------
-    options : AlignmentOptions
-        Threads, and which stage tables to mix in.
     size : callable
         Returns the output of each read in lines of usual length.
-    stopping : threading.Event
-        Stops the writer before its next piece.
-    is_csv : bool
-        Write CSV; the rows of parts have tabs.
     """
 
     can_be_renamed = True

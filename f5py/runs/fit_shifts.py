@@ -32,8 +32,7 @@ from f5py.pipeline.loader import Loader
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, with_methylation
 from f5py.pore_model.shift_file import shift_text
-from f5py.pore_model.text_file import read_start
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text, read_start
 from f5py.reports.training_report import shifts_page
 from f5py.threads.pool import WorkerPool
 from f5py.training.held_out import names_in_share

@@ -31,42 +31,17 @@ _FIXED_COLUMNS = 9 * 32
 
 
 @kernel
-def room_for_calls(texts, style, alignments, calls, inside):
-    """Bound the bytes of the rows of `format_calls`.
-
-    Parameters
-    ----------
-    texts, style, alignments, calls, inside
-        See `format_calls`.
-    """
-    (_, contig_offsets), (_, name_offsets), _ = texts
-    room = np.int64(0)
-    for read in range(calls.n.shape[0]):
-        contig = alignments.contig[read]
-        of_read = contig_offsets[contig + 1] - contig_offsets[contig] + name_offsets[read + 1] - name_offsets[read]
-        of_read += _FIXED_COLUMNS + 2 * style[1]
-        for call in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
-            if inside[call]:
-                room += of_read + calls.last[call] - calls.first[call]
-    return room
-
-
-@kernel
 def format_calls(out, texts, call_motif, style, alignments, calls, inside):
     """Write one row per call in the mask `inside`; return the number of bytes.
 
     Parameters
     ----------
-    out : uint8
-        With room for all rows.
     texts : tuple
         Names of contigs, of the batch's reads, and of motifs, each as letters (uint8) and offsets (int64).
     call_motif : int8
         Index of each call's motif; empty for a single one.
     style : tuple
         Whether there is a column of strands, and k.
-    alignments : f5py.core.batch.Alignments
-    calls : f5py.core.batch.Calls
     """
     contigs, names, motifs = texts
     with_strand, k = style
@@ -118,10 +93,6 @@ class CallsText:
         Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
     k : int
         k-mer size; a row has k - 1 bases on both sides of its group.
-    windows : Windows or None
-        Write only groups inside of a window.
-    motifs : sequence of str
-        Names for the motif column; empty for a single motif.
     """
 
     def __init__(
@@ -141,11 +112,15 @@ class CallsText:
         n = batch.calls.n.copy()
         n[:first] = n[end:] = 0
         batch = replace(batch, calls=batch.calls._replace(n=n))
-        texts = tuple((names.text, names.offsets) for names in (self._contigs, batch.names, self._motifs))
-        calls = batch.alignments, batch.calls, calls_inside(batch, self._windows)
-        rows = np.empty(room_for_calls(texts, self._style, *calls), np.uint8)
-        size = format_calls(rows, texts, batch.call_motif, self._style, *calls)
-        return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written
+        inside = calls_inside(batch, self._windows)
+        all_names = self._contigs, batch.names, self._motifs
+        longest = sum(int(np.diff(names.offsets).max(initial=0)) for names in all_names)
+        spans = int((batch.calls.last - batch.calls.first)[inside].sum())
+        room = spans + int(inside.sum()) * (longest + _FIXED_COLUMNS + 2 * self._style[1])
+        rows = np.empty(room, np.uint8)  # unused pages take no memory
+        texts = tuple((names.text, names.offsets) for names in all_names)
+        size = format_calls(rows, texts, batch.call_motif, self._style, batch.alignments, batch.calls, inside)
+        return rows[:size].copy()  # many pieces may wait to be written
 
 
 class CallsTable(FormattedText):
@@ -155,8 +130,6 @@ class CallsTable(FormattedText):
     ----------
     layout : tuple
         Contigs, k, windows and motifs; see `CallsText`.
-    stopping : threading.Event
-        Stops the writer before its next piece.
     """
 
     def __init__(

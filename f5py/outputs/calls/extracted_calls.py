@@ -64,15 +64,12 @@ def format_calls(out, names, contigs, haplotypes, reads, shares, calls):
 
     Parameters
     ----------
-    out : uint8
-        With room.
     names, contigs, haplotypes : tuple of uint8, int64
         Text and offsets.
     reads : tuple
         Contig, mapping quality and haplotype of each read.
     shares : uint8, shape (n_probabilities, 8)
         The probabilities as text.
-    calls : CallColumns
     """
     at = np.int64(0)
     name_text, name_offsets = names

@@ -48,6 +48,8 @@ from f5py.text._format_numba import COMMA, append_bytes, append_int
 
 #: A comma and the digits of a 32-bit number.
 _MAX_STEP = 11
+#: Of a record, besides the text of MM, the values of ML, and twice the reference's bases.
+_MORE_BYTES = 32
 _SEMICOLON = np.uint8(ord(";"))
 #: Four-bit codes of letters.
 _CODES = np.full(256, 15, np.uint8)
@@ -195,8 +197,6 @@ def decode_sequences(data, starts, read, wanted, sequence, offsets):
     data, starts, read
         See `f5py.io.bam.bam_records.RawRecords`.
     wanted : bool, shape (n_reads,)
-    sequence : uint8, shape (offsets[-1],)
-        Filled.
     offsets : int64, shape (n_reads + 1,)
     """
     for i in range(read.shape[0]):
@@ -218,59 +218,11 @@ def _is_one_of(data, at, names):
 
 
 @exact_inner
-def _tags_of(tags, read):
-    """Return the bytes of a read's new tags."""
-    n_calls = tags.probability_offsets[read + 1] - tags.probability_offsets[read]
-    if n_calls == 0:
-        return np.int64(0)
-    text = tags.text_offsets[read + 1] - tags.text_offsets[read]
-    return (3 + text + 1) + (8 + n_calls) + 7
-
-
-@exact_kernel
-def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, size):
-    """Compute the size of each tagged record, and mark records that keep other modification tags.
-
-    Parameters
-    ----------
-    data, starts, read
-        See `f5py.io.bam.bam_records.RawRecords`.
-    tags : f5py.outputs.calls.tag_merging.ModificationTags
-    replace, shows_reference : bool
-        Drop tags of other programs; replace the read's bases by the reference's.
-    has_other : bool, shape (n,)
-        Filled.
-    size : int64, shape (n,)
-        Filled, in bytes.
-    """
-    for i in range(read.shape[0]):
-        at = starts[i]
-        end = starts[i + 1]
-        dropped = np.int64(0)
-        kept = np.int64(0)
-        has_other[i] = False
-        tag = tags_begin(data, at)
-        stop = tag_end(data, tag, end)
-        while stop > 0:
-            if _is_one_of(data, tag, _TAGS):
-                dropped += stop - tag
-            if _is_one_of(data, tag, _MARKING_TAGS):
-                has_other[i] = True
-            if _is_one_of(data, tag, _TAGS_OF_THE_READ):
-                kept += stop - tag
-            tag, stop = stop, tag_end(data, stop, end)
-        new = np.int64(0)
-        if read[i] >= 0 and (replace or not has_other[i]):
-            new = _tags_of(tags, read[i])
-        if new == 0:
-            size[i] = end - at
-            continue
-        has_other[i] = False
-        if shows_reference:
-            n_bases = tags.length[read[i]]
-            size[i] = FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 + (n_bases + 1) // 2 + n_bases + kept + new
-        else:
-            size[i] = end - at - dropped + new
+def _has_tag(data, begin, end, names):
+    stop = tag_end(data, begin, end)
+    while stop > 0 and not _is_one_of(data, begin, names):
+        begin, stop = stop, tag_end(data, stop, end)
+    return stop > 0
 
 
 @exact_inner
@@ -341,28 +293,33 @@ def _put_reference(data, start, letters, out, at):
 
 
 @exact_kernel
-def tag_records(data, starts, read, tags, replace, shown, out, offsets):
-    """Write all records, with their new tags, to ``out[offsets[i]:offsets[i + 1]]``.
+def tag_records(data, starts, read, tags, replace, shown, out):
+    """Write all records, with their new tags; return their bytes, and the number that keep other tags.
 
     Parameters
     ----------
-    data, starts, read, tags, replace
-        See `tagged_sizes`.
+    data, starts, read
+        See `f5py.io.bam.bam_records.RawRecords`.
+    replace : bool
+        Drop tags of other programs.
     shown : tuple
-        Whether to show reference bases, the records that keep their tags, and the reference with its offsets.
-    out : uint8, shape (offsets[-1],)
-        Filled.
-    offsets : int64, shape (n + 1,)
+        Whether to replace the read's bases by the reference's, and the reference with its offsets.
+    out : uint8
+        With room.
     """
-    shows_reference, has_other, reference, reference_offsets = shown
+    shows_reference, reference, reference_offsets = shown
+    at = np.int64(0)
+    n_others = 0
     for i in range(read.shape[0]):
-        start = starts[i]
-        end = starts[i + 1]
-        at = offsets[i]
-        if read[i] < 0 or has_other[i] or _tags_of(tags, read[i]) == 0:
-            append_bytes(out, at, data[start:end])
-            continue
+        start, end = starts[i], starts[i + 1]
         begin = tags_begin(data, start)
+        has_others = _has_tag(data, begin, end, _MARKING_TAGS)
+        has_calls = read[i] >= 0 and tags.probability_offsets[read[i]] < tags.probability_offsets[read[i] + 1]
+        if not has_calls or (has_others and not replace):
+            n_others += has_others
+            at = append_bytes(out, at, data[start:end])
+            continue
+        record = at
         if shows_reference:
             first = reference_offsets[read[i]]
             at = _put_reference(data, start, reference[first : first + tags.length[read[i]]], out, at)
@@ -370,8 +327,21 @@ def tag_records(data, starts, read, tags, replace, shown, out, offsets):
         else:
             at = append_bytes(out, at, data[start:begin])
             at = _copy_tags(data, begin, end, out, at, _TAGS, False)
-        _put_tags(out, at, tags, read[i])
-        put_integer(out, offsets[i], offsets[i + 1] - offsets[i] - 4, 4)
+        at = _put_tags(out, at, tags, read[i])
+        put_integer(out, record, at - record - 4, 4)
+    return at, n_others
+
+
+def tagged_records(
+    records: RawRecords, tags: ModificationTags, replace: bool,
+    shown: tuple[bool, NDArray[np.uint8], NDArray[np.int64]] = (False, np.empty(0, np.uint8), np.zeros(1, np.int64)),
+) -> tuple[NDArray[np.uint8], int]:  # fmt: skip
+    """Return the records with their new tags, and the number that keep other ones; see `tag_records`."""
+    room = int(records.starts[-1] - records.starts[0]) + len(tags.text) + len(tags.probability)
+    n_bases = int(tags.length.sum()) if shown[0] else 0
+    out = np.empty(room + 2 * n_bases + _MORE_BYTES * len(tags.length), np.uint8)  # unused pages take no memory
+    size, n_others = tag_records(records.data, records.starts, records.read, tags, replace, shown, out)
+    return out[:size], n_others
 
 
 def modification_tags(
@@ -388,10 +358,6 @@ def modification_tags(
     ----------
     style : {"read", "reference"}
         Sequence of the tags: each record's own, or the reference from its start to its end.
-    windows : Windows, optional
-        List only groups inside of a window.
-    prior : float
-        Prior probability of methylation.
     calibration : float
         Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
@@ -436,14 +402,8 @@ class ModbamTags(Sink):
 
     Parameters
     ----------
-    header : pysam.AlignmentHeader
-        With the @PG line of the run.
     motifs : list of Motif
         For calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
-    windows : Windows or None
-        List only calls of groups inside of a window.
-    reference : str or None
-        Path of the reference, for CRAM.
     calibration : float
         Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
@@ -472,18 +432,10 @@ class ModbamTags(Sink):
 
     def write(self, batch: ReadBatch) -> None:
         """Write the records of a batch in input order, skipped ones included."""
-        records = batch.records
-        tags = self._tags(batch)
-        has_other = np.zeros(len(records), np.bool_)
-        size = np.zeros(len(records), np.int64)
-        shows_reference = self._how[0] == "reference"
-        given = (records.data, records.starts, records.read, tags, self._others != "keep")
-        tagged_sizes(*given, shows_reference, has_other, size)
-        offsets = offsets_of(size)
-        out = np.empty(offsets[-1], np.uint8)
-        tag_records(*given, (shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets)
-        self._n_with_other_tags += int(has_other.sum())
-        self._records.write(out)
+        shown = self._how[0] == "reference", batch.reference, batch.reference_offsets
+        records, n_others = tagged_records(batch.records, self._tags(batch), self._others != "keep", shown)
+        self._n_with_other_tags += n_others
+        self._records.write(records)
 
     def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:

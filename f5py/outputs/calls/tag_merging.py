@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import gather_slices, offsets_of
+from f5py.core.offsets import gather_slices
 from f5py.io.bam._bam_numba import N_BASES, signed32
 from f5py.io.bam.bam_records import RawRecords
 from f5py.io.bam.modifications._tags_numba import (
@@ -114,16 +114,7 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
 
 @exact_kernel
 def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
-    """Join the tags of two motifs for the same reads; both are `ModificationTags`.
-
-    Parameters
-    ----------
-    a, b : f5py.outputs.calls.tag_merging.ModificationTags
-    text, probability : uint8
-        Filled; with room for both.
-    text_offsets, probability_offsets : int64, shape (n_reads + 1,)
-        Filled from the second element on.
-    """
+    """Join the tags of two motifs for the same reads; both are `ModificationTags`."""
     at = ml_at = np.int64(0)
     for read in range(a.length.shape[0]):
         size, ml_size = _merge_entries(
@@ -192,45 +183,25 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
 
 
 @exact_kernel
-def measure_tags(data, starts, chosen, size, ml_size, length):
-    """Fill the sizes of the tags of each chosen record, and its number of bases; -1 for damaged tags.
+def find_tags(data, starts, chosen, places, length):
+    """Find the base modification tags of the chosen records.
 
     Parameters
     ----------
-    data : uint8
-    starts : int64, shape (n_records + 1,)
+    data, starts
         See `f5py.io.bam._bam_numba.list_records`.
     chosen : int64, shape (n,)
-    size, ml_size, length : int64, shape (n,)
-        Bytes of both tags and number of bases; filled.
+    places : int64, shape (4, n)
+        Filled with begin and end of MM's text and of ML's values; -1 is the begin of damaged tags.
+    length : int64, shape (n,)
+        Filled with the numbers of bases.
     """
     for i in range(chosen.shape[0]):
         start = starts[chosen[i]]
         length[i] = signed32(data, start + N_BASES)
         begin, end, ml_begin, ml_end, fits = places_of_tags(data, start, starts[chosen[i] + 1], length[i])
-        size[i] = end - begin if fits else -1
-        ml_size[i] = ml_end - ml_begin
-
-
-@exact_kernel
-def copy_tags(data, starts, chosen, text, text_offsets, probability, probability_offsets):
-    """Copy the base modification tags of the chosen records.
-
-    Parameters
-    ----------
-    data, starts, chosen
-        See `measure_tags`.
-    text, probability : uint8
-        Filled.
-    text_offsets, probability_offsets : int64, shape (n + 1,)
-        Cumulative sizes of `measure_tags`.
-    """
-    for i in range(chosen.shape[0]):
-        start = starts[chosen[i]]
-        n_bases = signed32(data, start + N_BASES)
-        begin, end, ml_begin, ml_end, _ = places_of_tags(data, start, starts[chosen[i] + 1], n_bases)
-        append_bytes(text, text_offsets[i], data[begin:end])
-        append_bytes(probability, probability_offsets[i], data[ml_begin:ml_end])
+        places[0, i], places[1, i] = begin if fits else -1, end
+        places[2, i], places[3, i] = ml_begin, ml_end
 
 
 @exact_kernel
@@ -238,11 +209,6 @@ def merge_into_records(data, starts, record, tags, text, text_offsets, probabili
     """Append to every read's tags the other modifications of its record.
 
     Reads get none from records with damaged tags or a sequence of another length.
-
-    Parameters
-    ----------
-    record : int64, shape (n_reads,)
-        Index of each read's record.
     """
     at = ml_at = np.int64(0)
     for read in range(record.shape[0]):
@@ -312,15 +278,13 @@ def tags_of_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[ModificationTags, NDArray[np.bool_]]:
     """Parse the chosen records' tags; return a mask of damaged ones, which are empty."""
-    n = len(chosen)
-    size, ml_size, length = np.empty((3, n), np.int64)
-    measure_tags(data, starts, chosen, size, ml_size, length)
-    is_damaged = size < 0
-    size[is_damaged] = 0
-    offsets, ml_offsets = offsets_of(size), offsets_of(ml_size)
-    text, probability = np.empty(offsets[-1], np.uint8), np.empty(ml_offsets[-1], np.uint8)
-    copy_tags(data, starts, chosen, text, offsets, probability, ml_offsets)
-    return ModificationTags(text, offsets, probability, ml_offsets, length), is_damaged
+    places, length = np.empty((4, len(chosen)), np.int64), np.empty(len(chosen), np.int64)
+    find_tags(data, starts, chosen, places, length)
+    begin, end, ml_begin, ml_end = places
+    is_damaged = begin < 0
+    begin = np.where(is_damaged, end, begin)
+    tags = *gather_slices(data, begin, end - begin), *gather_slices(data, ml_begin, ml_end - ml_begin)
+    return ModificationTags(*tags, length), is_damaged
 
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import BinaryIO
 
 import numpy as np
+import pysam
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch
-from f5py.errors import InputFileError
-from f5py.io.bam.modifications.modification_calls import read_name
-from f5py.outputs.resquiggle.signal_strings import SignalStrings, strings_of_rows
-from f5py.text.encoding import encoded, undecoded
-
-if TYPE_CHECKING:
-    import pysam
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, BinaryIO
-
-import pysam
-
-from f5py.core.batch import RowState
-from f5py.errors import OutputFileError
+from f5py.core.batch import ReadBatch, RowState
+from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bam.headers import LONGEST_NAME
+from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.jit.kernel import inner, kernel
+from f5py.outputs.resquiggle.signal_strings import SignalStrings, strings_of_rows
 from f5py.text._format_numba import append_int
+from f5py.text.encoding import encoded, undecoded
 
 _FIRST_TAG = 11
 #: Tags of an earlier event alignment, which are replaced.
@@ -51,13 +43,9 @@ class SamToBam(AbstractContextManager["SamToBam"]):
     ----------
     file : binary file
         Must have a file descriptor. It is not closed.
-    path : str
-        Its name, for messages.
     """
 
     def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:
-        import pysam
-
         self._path = path
         self._header = header
         self._parse = pysam.AlignedSegment.fromstring
@@ -168,7 +156,6 @@ class EventalignSam:
     ----------
     header : pysam.AlignmentHeader
         Of the alignment file. Batches need their records.
-    version : {1, 2}
     """
 
     def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:

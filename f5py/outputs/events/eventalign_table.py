@@ -22,7 +22,6 @@ from f5py.outputs.events.table_columns import (
     fill_positions,
     fill_rows,
     prepare_reference,
-    rows_of_read,
 )
 from f5py.pore_model.model import PoreModel
 from f5py.text._bytes_numba import BLOCK, address_of, copy_block, copy_padded, store_byte, store_word
@@ -124,7 +123,6 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     texts : tuple
         Names of contigs and of `reads`, each as letters with a separator after each name and `BLOCK` bytes of padding,
         followed by its offsets.
-    inputs : TableInputs
     model : tuple
         k and the hidden bases at each end of a k-mer (int), the letters' codes (uint8, shape (256,)), and
         levels and standard deviations (float32, shape (n_kmers,), pA).
@@ -136,6 +134,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     first, last = reads
     contigs, contig_ends, names, name_ends = texts
     n_rows, alignments, kmer_marks = inputs.rows.n, inputs.alignments, inputs.kmer_marks
+    signals, scaling = inputs.signals, inputs.scaling
     scaled, collapsed, with_index = style
     contig, reverse = alignments.contig, alignments.reverse
     reference, reference_offsets = alignments.reference, alignments.reference_offsets
@@ -189,15 +188,16 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
         name_size = name_ends[read - first + 1] - name_ends[read - first]
         largest = contig_size + name_size + MAX_FIXED
         is_reverse = reverse[read]
-        of_read = rows_of_read(inputs, read, True)  # without samples if the batch has none
-        my_samples, offset, unit = of_read.samples, of_read.offset, of_read.unit
+        my_samples = signals.samples[signals.offsets[read] : signals.offsets[read + 1]]
+        offset, unit = signals.offset[read], signals.unit[read]
+        shift, scale, reference_start = scaling.shift[read], scaling.scale[read], alignments.start[read]
         letters_of_read = (forward, backward, n_letters, is_reverse, k, trim)
         row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
         while row < n_rows[read]:
             if m6anet is not None:
-                n, row = fill_positions(row, _ROWS, of_read, letters_of_read, columns)
+                n, row = fill_positions(row, _ROWS, inputs, read, letters_of_read, columns)
             else:
-                n, row = fill_rows(row, _ROWS, of_read, of_model, collapsed, columns)
+                n, row = fill_rows(row, _ROWS, inputs, read, of_model, collapsed, columns)
                 int_words(event, n, words[_EVENT], lengths[_EVENT])
             for i in range(n):
                 position[i] += trim
@@ -215,7 +215,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                     n_bytes += (end[i] - start[i] + 1) * MAX_SAMPLE
                 if at + n_bytes > room_end:
                     return TOO_SMALL
-                kmer = position[i] - of_read.reference_start
+                kmer = position[i] - reference_start
                 copy_padded(at, my_contig, contig_size)
                 at = _write_integer(at + contig_size, words[_POSITION, i], lengths[_POSITION, i], position[i])
                 store_byte(at, TAB)
@@ -259,7 +259,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                         if sample_lengths[value] == 0:
                             text = sample_address + value * _SLOT
                             sample_lengths[value] = (
-                                _write_sample(text, my_samples[t], offset, unit, of_read.shift, of_read.scale) - text
+                                _write_sample(text, my_samples[t], offset, unit, shift, scale) - text
                             )
                         copy_block(at, sample_texts, value * _SLOT)
                         at += np.int64(sample_lengths[value])

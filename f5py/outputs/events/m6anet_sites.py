@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.format import write_array
@@ -23,7 +21,7 @@ from f5py.core.stored_arrays import arrays_until_end, check_column
 from f5py.errors import DamagedValueError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.options.signal_commands import EventalignOptions
-from f5py.outputs.events.table_columns import RowColumns, as_printed, table_columns
+from f5py.outputs.events.table_columns import as_printed, table_columns
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.pore_model.model import PoreModel
 from f5py.text.encoding import encoded
@@ -44,137 +42,24 @@ def path_of_json(folder: str) -> str:
     return os.path.join(folder, _JSON)
 
 
-class M6anetJson(AbstractContextManager["M6anetJson"]):
-    """Write ``data.json`` and ``data.info`` atomically into a folder; a context manager.
+class SitesOfReads(NamedTuple):
+    """Sites of consecutive reads; of the last four, one element per site."""
 
-    Transcripts are in input order. The sites of a transcript stay in memory until its last read, which is the end of
-    the run for unsorted input. Raises `OutputFileError` if folder or file cannot be written.
-
-    Parameters
-    ----------
-    folder : str
-        Created if missing.
-    is_sorted : bool
-        The reads of a transcript are contiguous.
-    min_reads : int
-        Skip sites in fewer reads.
-    max_reads : int
-        Use only the first reads of a transcript.
-    """
-
-    def __init__(self, folder: str, contigs: list[str], is_sorted: bool, min_reads: int, max_reads: int) -> None:
-        self._contigs = contigs
-        self._is_sorted = is_sorted
-        self._min_reads = min_reads
-        self._limit = ReadLimit(len(contigs), max_reads)
-        self._sites: dict[int, list[SiteFeatures]] = {}
-        self._written = 0
-        self._files = ExitStack()
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as problem:
-            raise OutputFileError(f"{folder}: cannot make the folder: {problem.strerror}") from problem
-        self._json = self._files.enter_context(complete_output(path_of_json(folder)))
-        self._info = self._files.enter_context(complete_output(os.path.join(folder, _INFO)))
-        self._info.write(_INFO_HEADER)
-
-    def __exit__(self, *problem: Any) -> None:
-        if problem[0] is None:
-            try:
-                self._flush(None)
-            except BaseException as error:
-                self._files.__exit__(type(error), error, error.__traceback__)
-                raise
-        self._files.__exit__(*problem)
-
-    def write(self, found: SitesOfReads) -> None:
-        """Add the sites of the next reads."""
-        if not len(found.contig):
-            return
-        # who found them may know only the reads of a part
-        mine = np.flatnonzero(self._limit.used(found.contig)[found.read])
-        contig = found.contig[found.read[mine]]
-        mine = mine[np.argsort(contig, kind="stable")]
-        contig = np.sort(contig)
-        at = found.contig[np.sort(np.unique(found.contig, return_index=True)[1])]
-        begins, ends = np.searchsorted(contig, at, "left"), np.searchsorted(contig, at, "right")
-        for number, begin, end in zip(at.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            self._sites.setdefault(number, []).append(found.sites.of(mine[begin:end]))
-        if self._is_sorted:
-            self._flush(int(found.contig[-1]))
-
-    def _flush(self, but: int | None) -> None:
-        """Write all transcripts, except one that may get more reads."""
-        for contig in [contig for contig in self._sites if contig != but]:
-            parts = self._sites.pop(contig)
-            sites = SiteFeatures(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-            order = np.argsort(sites.position, kind="stable")
-            position = sites.position[order]
-            begins = np.flatnonzero(np.diff(position, prepend=-1))
-            ends = np.append(begins[1:], len(order))
-            enough = ends - begins >= self._min_reads
-            features = sites.features[order]
-            name = json.dumps(self._contigs[contig], ensure_ascii=False)
-            texts = kmer_texts(sites.sequence[order][begins[enough]], SHOWN + 2)
-            for begin, end, text in zip(begins[enough].tolist(), ends[enough].tolist(), texts, strict=True):
-                numbers = json.dumps(features[begin:end].tolist(), separators=(",", ":"))
-                line = encoded(f'{{{name}:{{"{position[begin]}":{{"{text}":{numbers}}}}}}}\n')
-                place = f"{self._written},{self._written + len(line)}"
-                self._json.write(line)
-                self._written += len(line)
-                self._info.write(encoded(f"{self._contigs[contig]},{position[begin]},{place},{end - begin}\n"))
-
-
-class SiteFeatures(NamedTuple):
-    """Sites in reads, one element each."""
-
+    contig: NDArray[np.int64]  # of each read that has rows of events, in the order of the input
+    read: NDArray[np.int64]  # place of its read among these
     position: NDArray[np.int64]  # 0-based, of the middle base of the 5-mer
     sequence: NDArray[np.int32]  # rank of the 7-mer around it
     # shape (n, 10): seconds, standard deviation and mean of the scaled current of the 5-mers before, at and after the
     # site, and the number of the read
     features: NDArray[np.float64]
 
-    def of(self, chosen: Any) -> SiteFeatures:
-        """Select by a NumPy index."""
-        return SiteFeatures(*(column[chosen] for column in self))
-
-
-class SitesOfReads(NamedTuple):
-    """Sites of consecutive reads."""
-
-    contig: NDArray[np.int64]  # of each read that has rows of events, in the order of the input
-    read: NDArray[np.int64]  # of each site, the place of its read among these
-    sites: SiteFeatures
-
-
-class ReadLimit:
-    """Counts the reads of each transcript up to a limit.
-
-    Parameters
-    ----------
-    max_reads : int
-        Per transcript; one more is used, as in m6anet.
-    """
-
-    def __init__(self, n_contigs: int, max_reads: int) -> None:
-        self._n_reads = np.zeros(n_contigs, np.int64)
-        self._max_reads = max_reads
-
-    def used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the mask of the next reads below the limit, by their transcripts."""
-        order = np.argsort(contig, kind="stable")
-        begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
-        nth = np.empty(len(contig), np.int64)
-        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-        used = self._n_reads[contig] + nth <= self._max_reads
-        self._n_reads += np.bincount(contig, minlength=len(self._n_reads))
-        return used
-
 
 class M6anetSites(Sink):
-    """Folder of files for m6anet; a part stores its sites.
+    """Folder with ``data.json`` and ``data.info`` for m6anet; a part stores its sites.
 
-    Raises `UsageError` if the model's k-mers have no 5-mer in the middle.
+    Transcripts are in input order. The sites of a transcript stay in memory until its last read, which is the end of
+    the run for unsorted input. Raises `OutputFileError` if folder or file cannot be written, and `UsageError` if the
+    model's k-mers have no 5-mer in the middle.
 
     Parameters
     ----------
@@ -188,63 +73,112 @@ class M6anetSites(Sink):
         self, path: str, options: EventalignOptions, model: PoreModel, contigs: list[str], is_sorted: bool
     ) -> None:
         super().__init__(path)
-        self._options = options
+        self._min_reads, self._max_reads = options.m6anet_min_reads, options.m6anet_max_reads
         self._contigs = contigs
         self._is_sorted = is_sorted
         self._model = model
         self._trim = trimmed(model.k, SHOWN)
-        self._limit = ReadLimit(len(contigs), options.m6anet_max_reads)
         self._is_drach = _drach()
+        self._n_reads = np.zeros(len(contigs), np.int64)
+        self._sites: dict[int, list[list[NDArray[Any]]]] = {}
+        self._written = 0
 
     def _open(self, part: PartFiles | None) -> None:
-        self._json = None
+        self._is_part = part is not None
         if part is not None:
             self._file = self.files.enter_context(complete_output(self.path))
             return
-        options = self._options
-        sites = M6anetJson(
-            self.path, self._contigs, self._is_sorted, options.m6anet_min_reads, options.m6anet_max_reads
-        )
-        self._json = self.files.enter_context(sites)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except OSError as problem:
+            raise OutputFileError(f"{self.path}: cannot make the folder: {problem.strerror}") from problem
+        self._json = self.files.enter_context(complete_output(path_of_json(self.path)))
+        self._info = self.files.enter_context(complete_output(os.path.join(self.path, _INFO)))
+        self._info.write(_INFO_HEADER)
 
     def write(self, batch: ReadBatch) -> None:
         found = self._find(batch)
-        if self._json is not None:
-            self._json.write(found)
+        if not self._is_part:
+            self._add(found)
         elif len(found.contig):
-            for column in (found.contig, found.read, *found.sites):
+            for column in found:
                 write_array(self._file, column, allow_pickle=False)
 
     def append(self, part: FinishedPart) -> None:
-        assert self._json is not None
+        """Add the sites of a part. Raises `InputFileError` for an unreadable or damaged file."""
         with part.open(self.part_name) as file:
-            for found in sites_of_part(file, len(self._contigs)):
-                self._json.write(found)
+            try:
+                arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
+                for contig in arrays:
+                    others = (next(arrays, contig[:0]) for _ in SitesOfReads._fields[1:])
+                    found = SitesOfReads(contig, *others)
+                    _check_sites(found, len(self._contigs))
+                    self._add(found)
+            except (OSError, DamagedValueError) as problem:
+                raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+
+    def finish(self) -> None:
+        if not self._is_part:
+            self._flush(None)
+        super().finish()
+
+    def _add(self, found: SitesOfReads) -> None:
+        """Add the sites of the next reads."""
+        if not len(found.contig):
+            return
+        mine = np.flatnonzero(self._used(found.contig)[found.read])
+        contig = found.contig[found.read[mine]]
+        mine = mine[np.argsort(contig, kind="stable")]
+        contig = np.sort(contig)
+        at = found.contig[np.sort(np.unique(found.contig, return_index=True)[1])]
+        begins, ends = np.searchsorted(contig, at, "left"), np.searchsorted(contig, at, "right")
+        for number, begin, end in zip(at.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            self._sites.setdefault(number, []).append([column[mine[begin:end]] for column in found[2:]])
+        if self._is_sorted:
+            self._flush(int(found.contig[-1]))
+
+    def _used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return the mask of the next reads up to the maximum of their transcripts, and one more, as in m6anet."""
+        order = np.argsort(contig, kind="stable")
+        begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
+        nth = np.empty(len(contig), np.int64)
+        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+        used = self._n_reads[contig] + nth <= self._max_reads
+        self._n_reads += np.bincount(contig, minlength=len(self._n_reads))
+        return used
+
+    def _flush(self, but: int | None) -> None:
+        """Write all transcripts, except one that may get more reads."""
+        for contig in [contig for contig in self._sites if contig != but]:
+            parts = self._sites.pop(contig)
+            position, sequence, features = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            order = np.argsort(position, kind="stable")
+            position, features = position[order], features[order]
+            begins = np.flatnonzero(np.diff(position, prepend=-1))
+            ends = np.append(begins[1:], len(order))
+            enough = ends - begins >= self._min_reads
+            name = json.dumps(self._contigs[contig], ensure_ascii=False)
+            texts = kmer_texts(sequence[order][begins[enough]], SHOWN + 2)
+            for begin, end, text in zip(begins[enough].tolist(), ends[enough].tolist(), texts, strict=True):
+                numbers = json.dumps(features[begin:end].tolist(), separators=(",", ":"))
+                line = encoded(f'{{{name}:{{"{position[begin]}":{{"{text}":{numbers}}}}}}}\n')
+                place = f"{self._written},{self._written + len(line)}"
+                self._json.write(line)
+                self._written += len(line)
+                self._info.write(encoded(f"{self._contigs[contig]},{position[begin]},{place},{end - begin}\n"))
 
     def _find(self, batch: ReadBatch) -> SitesOfReads:
-        """Find the sites in the used reads of a batch."""
+        """Find the sites in the reads of a batch."""
         with_rows = np.flatnonzero(batch.rows.n)
         contig = batch.contig[with_rows].astype(np.int64)
-        if not len(with_rows):
-            return SitesOfReads(contig, np.empty(0, np.int64), _no_sites())
-        used = np.zeros(len(batch), np.bool_)
-        used[with_rows] = self._limit.used(contig)
-        columns = table_columns(batch, self._model, 0, len(batch), scale_events=True)
-        sites, read = self._sites_of(columns, used, batch.read_index)
-        return SitesOfReads(contig, np.searchsorted(with_rows, read), sites)
-
-    def _sites_of(
-        self, rows: RowColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
-    ) -> tuple[SiteFeatures, NDArray[np.int32]]:
-        """Find the sites in the rows of some reads; also return each one's read in the batch."""
+        rows = table_columns(batch, self._model, 0, len(batch), scale_events=True)
         k, trim = self._model.k, self._trim
         kmer = trim_ranks(rows.reference_rank, k, trim)
-        fits = (rows.model_rank >= 0) & (trim_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
-        at = np.flatnonzero(fits & used[rows.read])
+        at = np.flatnonzero((rows.model_rank >= 0) & (trim_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer))
         read, position, kmer = rows.read[at], rows.position[at].astype(np.int64) + trim + _CENTRE, kmer[at]
         begins = np.flatnonzero(np.diff(read, prepend=-1) | np.diff(position, prepend=-1))
         if not len(begins):
-            return _no_sites(), np.empty(0, np.int32)
+            return SitesOfReads(contig, *(np.empty(0, np.int64),) * 2, np.empty(0, np.int32), np.empty((0, 10)))
         weight = rows.end[at] - rows.start[at]
         total = np.add.reduceat(weight, begins)
         # of the numbers in the table: dataprep's rounding of means depends on their last bit
@@ -258,35 +192,18 @@ class M6anetSites(Sink):
         centre = np.flatnonzero(self._is_drach[kmer[1:-1]] & step[:-1] & step[1:]) + 1
         sequence = (kmer[centre - 1] * 4 + kmer[centre] % 4) * 4 + kmer[centre + 1] % 4
         around = [of_kmer[centre - 1], of_kmer[centre], of_kmer[centre + 1]]
-        features = np.hstack([*around, read_index[read[centre], np.newaxis].astype(np.float64)])
-        return SiteFeatures(position[centre], sequence, features), read[centre]
-
-
-def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
-    """Read the pieces of a part's file. Raises `InputFileError` for an unreadable or damaged file."""
-    try:
-        arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
-        for contig in arrays:
-            read, *sites = (next(arrays, contig[:0]) for _ in range(1 + len(SiteFeatures._fields)))
-            found = SitesOfReads(contig, read, SiteFeatures(*sites))
-            _check_sites(found, n_contigs)
-            yield found
-    except (OSError, DamagedValueError) as problem:
-        raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+        features = np.hstack([*around, batch.read_index[read[centre], np.newaxis].astype(np.float64)])
+        return SitesOfReads(contig, np.searchsorted(with_rows, read[centre]), position[centre], sequence, features)
 
 
 def _check_sites(found: SitesOfReads, n_contigs: int) -> None:
     """Raise `DamagedValueError` for inconsistent arrays."""
-    n, sites = len(found.read), found.sites
+    n = len(found.read)
     check_column(found.contig, found.contig.dtype, len(found.contig), end=n_contigs)
     check_column(found.read, np.int64, n, end=len(found.contig))
-    check_column(sites.position, np.int64, n)
-    check_column(sites.sequence, np.int32, n, end=4 ** (SHOWN + 2))
-    check_column(sites.features, np.float64, n, width=_no_sites().features.shape[1])
-
-
-def _no_sites() -> SiteFeatures:
-    return SiteFeatures(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 10)))
+    check_column(found.position, np.int64, n)
+    check_column(found.sequence, np.int32, n, end=4 ** (SHOWN + 2))
+    check_column(found.features, np.float64, n, width=10)
 
 
 def _drach() -> NDArray[np.bool_]:

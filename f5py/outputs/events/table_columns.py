@@ -45,32 +45,6 @@ class TableLayout(NamedTuple):
         return trimmed(k, self.kmer_view)
 
 
-class RowsOfRead(NamedTuple):
-    """A read's alignment, events and signal."""
-
-    # row_event, row_position: shape (n_rows,): number of the event; 0-based reference position of the k-mer's first
-    # base
-    row_event: NDArray[np.int32]
-    row_position: NDArray[np.int32]
-    row_state: NDArray[np.uint8]  # shape (n_rows,): bits of `f5py.core.batch.RowState`
-    # event_start, event_length: shape (n_events,): in samples
-    event_start: NDArray[np.int32]
-    event_length: NDArray[np.int32]
-    # event_mean, event_stdv: shape (n_events,): in pA
-    event_mean: NDArray[np.float32]
-    event_stdv: NDArray[np.float32]
-    samples: NDArray[np.int16]  # shape (n_samples,): raw; none if rows stand for single events
-    # offset, unit, rate: ``pA = (sample + offset) * unit``; Hz
-    offset: np.float32
-    unit: np.float32
-    rate: np.float32
-    # shift, scale, var: of the events against the model
-    shift: np.float32
-    scale: np.float32
-    var: np.float32
-    reference_start: np.int64  # 0-based reference position of the first letter
-
-
 class RowColumns(NamedTuple):
     """Columns of the table, one element per row, not rounded."""
 
@@ -106,23 +80,6 @@ class TableInputs(NamedTuple):
 
 
 @exact_inner
-def rows_of_read(inputs, read, with_samples):
-    """Select the rows, events and, with `with_samples`, the signal of a read of the batch."""
-    rows, events, alignments, signals, scaling, _ = inputs
-    of_rows = slice(rows.offsets[read], rows.offsets[read] + rows.n[read])
-    of_events = slice(events.offsets[read], events.offsets[read + 1])
-    samples = signals.samples[:0]
-    if with_samples:
-        samples = signals.samples[signals.offsets[read] : signals.offsets[read + 1]]
-    return RowsOfRead(
-        rows.event[of_rows], rows.position[of_rows], rows.state[of_rows], events.start[of_events],
-        events.length[of_events], events.mean[of_events], events.stdv[of_events], samples, signals.offset[read],
-        signals.unit[read], signals.sampling_rate[read], scaling.shift[read], scaling.scale[read], scaling.var[read],
-        alignments.start[read],
-    )  # fmt: skip
-
-
-@exact_inner
 def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
     """Fill a read's reference k-mers.
 
@@ -150,17 +107,30 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
 
 
 @exact_inner
-def fill_rows(row, limit, read, model, collapsed, columns):
+def _of_read(inputs, read):
+    """Select event, position and state of a read's rows, and start, length, mean and deviation of its events."""
+    rows, events = inputs.rows, inputs.events
+    own = slice(rows.offsets[read], rows.offsets[read] + rows.n[read])
+    of_events = slice(events.offsets[read], events.offsets[read + 1])
+    return (
+        rows.event[own], rows.position[own], rows.state[own], events.start[of_events], events.length[of_events],
+        events.mean[of_events], events.stdv[of_events],
+    )  # fmt: skip
+
+
+@exact_inner
+def fill_rows(row, limit, inputs, read, model, collapsed, columns):
     """Fill the columns of at most `limit` table rows, from row `row` of a read's alignment on.
 
     `model` has the rank of the k-mer at each place (see `prepare_reference`), levels and standard deviations by rank,
     and whether events are brought to the model's scale. With `collapsed`, neighboring events with one position share a
     row. Returns the number of rows filled, and the next row of the alignment.
     """
-    (
-        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, samples, offset, unit,
-        rate, shift, scale, var, reference_start,
-    ) = read  # fmt: skip
+    row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv = _of_read(inputs, read)
+    signals, scaling, reference_start = inputs.signals, inputs.scaling, inputs.alignments.start[read]
+    samples = signals.samples[signals.offsets[read] : signals.offsets[read + 1]]  # none if rows are of single events
+    offset, unit, rate = signals.offset[read], signals.unit[read], signals.sampling_rate[read]
+    shift, scale, var = scaling.shift[read], scaling.scale[read], scaling.var[read]
     rank, level_mean, level_stdv, scaled = model
     position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized, _, _ = columns
     root_var = np.sqrt(var)
@@ -216,7 +186,7 @@ def fill_rows(row, limit, read, model, collapsed, columns):
 
 
 @exact_inner
-def fill_positions(row, limit, read, letters, columns):
+def fill_positions(row, limit, inputs, read, letters, columns):
     """Fill the columns for m6anet: one row per position, averaged over the events that fit the k-mer.
 
     Averages are weighted by the events' samples. Positions without such an event are skipped: all those of a reverse
@@ -224,10 +194,9 @@ def fill_positions(row, limit, read, letters, columns):
     the reference and its reverse complement of `prepare_reference`, number of letters, strand, k, and hidden bases at
     each end of a k-mer.
     """
-    (
-        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, _, _, _, rate, shift,
-        scale, _, reference_start,
-    ) = read  # fmt: skip
+    row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv = _of_read(inputs, read)
+    rate, reference_start = inputs.signals.sampling_rate[read], inputs.alignments.start[read]
+    shift, scale = inputs.scaling.shift[read], inputs.scaling.scale[read]
     forward, backward, n_letters, reverse, k, trim = letters
     position, _, _, start, end, level, stdv, seconds, _, _, _, _, _ = columns
     filled = 0
@@ -269,7 +238,6 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
 
     Parameters
     ----------
-    inputs : TableInputs
     model : tuple
         k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
         (float32, shape (n_kmers,), pA).
@@ -299,14 +267,12 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
         letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
         prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
         prepare_reference(letters, alignments.reverse[i], k, codes, forward, backward, rank)
-        n, _ = fill_rows(
-            np.int64(0), n_rows[i], rows_of_read(inputs, i, collapsed), (rank, level_mean, level_stdv, scaled),
-            collapsed,
-            RowColumns(
-                position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
-                model_level[at:], model_stdv[at:], standardized[at:], read, reference_rank,
-            ),
+        of_read = RowColumns(
+            position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
+            model_level[at:], model_stdv[at:], standardized[at:], read, reference_rank,
         )  # fmt: skip
+        of_model = rank, level_mean, level_stdv, scaled
+        n, _ = fill_rows(np.int64(0), n_rows[i], inputs, i, of_model, collapsed, of_read)
         for row in range(at, at + n):
             read[row] = i
             reference_rank[row] = plain_rank[position[row] - alignments.start[i]]
@@ -316,14 +282,7 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
 
 @exact_kernel
 def round_as_printed(values, power):
-    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does.
-
-    Parameters
-    ----------
-    values : float32, shape (n,)
-    power : float64
-        Ten to the power of the decimals.
-    """
+    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does."""
     for i in range(values.shape[0]):
         values[i] = np.float32(np.rint(np.float64(values[i]) * power) / power)
 
@@ -334,14 +293,8 @@ def fill_samples(read, start, end, signals, scaling, values):
 
     Parameters
     ----------
-    read : int32, shape (n,)
-        Each row's read in the batch.
     start, end : int64, shape (n,)
         First sample in the read, and the one after the last.
-    signals : f5py.core.batch.Signals
-    scaling : f5py.core.batch.Scaling
-    values : float32, shape (sum of samples,)
-        Filled, in pA of the model.
     """
     samples, sample_offsets, offset, unit = signals.samples, signals.offsets, signals.offset, signals.unit
     shift, scale = scaling.shift, scaling.scale

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import concatenate_tuples, offsets_of
+from f5py.core.offsets import concatenate_tuples
 from f5py.errors import InputFileError
 from f5py.io.bam._bam_numba import keys_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_output import RecordOutput
-from f5py.io.bam.bam_records import change_tag_values, chosen_records
+from f5py.io.bam.bam_records import RawRecords, change_tag_values, chosen_records
 from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, header_with_program, parse_header
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
-from f5py.outputs.calls.modbam import tag_records, tagged_sizes
+from f5py.outputs.calls.modbam import tagged_records
 from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
 from f5py.text.encoding import undecoded
 
@@ -35,17 +35,8 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
 
     Parameters
     ----------
-    paths : sequence of str
-        Of alignments to the same reference.
     out : binary file
         Must have a file descriptor.
-
-    Raises
-    ------
-    InputFileError
-        A file is damaged, or has other contigs than the first.
-    OutputFileError
-        The file cannot be written.
     """
     files = _opened(paths)
     try:
@@ -197,17 +188,9 @@ def _write(
                 tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
             read = np.full(n, -1)
             read[here] = np.arange(len(here))
-            size = np.zeros(n, np.int64)
-            given = (data, starts[: n + 1], read)
-            tagged_sizes(*given, tags, True, False, np.zeros(n, np.bool_), size)
-            size[~is_new] = 0
             kept = np.flatnonzero(is_new)
+            records = RawRecords(data, starts[: n + 1], read)
             if len(kept) < n:
-                data, bounds = chosen_records(data, starts, kept)
-                given, size = (data, bounds, read[kept]), size[kept]
-            offsets = offsets_of(size)
-            records = np.empty(offsets[-1], np.uint8)
-            nothing = (False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64))
-            tag_records(*given, tags, True, nothing, records, offsets)
-            out.write(records)
+                records = RawRecords(*chosen_records(data, starts, kept), read[kept])
+            out.write(tagged_records(records, tags, replace=True)[0])
     return n_damaged

@@ -37,17 +37,6 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     ----------
     paths : sequence of str
         Plain or compressed; of one modification, and all with or all without combined strands.
-    path : str
-        See `f5py.outputs.sites.bedmethyl.write_bedmethyl`.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    InputFileError
-        A file is damaged, or does not fit the others.
-    OutputFileError
-        The file cannot be written.
     """
     counts = SiteCounts()
     contigs: dict[str, int] = {}
@@ -71,15 +60,7 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
 
 
 def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
-    """Concatenate tables with the same header line.
-
-    Raises
-    ------
-    InputFileError
-        A file is damaged, has another first line, or ends within a row.
-    OutputFileError
-        The file cannot be written.
-    """
+    """Concatenate tables with the same header line."""
     header: bytes | None = None
     with complete_text_output(path, n_threads) as out:
         for one in paths:
@@ -125,15 +106,7 @@ def _check_header(shown: str, first: bytes) -> None:
 
 
 def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
-    """Concatenate Parquet tables with the same columns.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    InputFileError
-        A file is damaged, or has other columns.
-    """
+    """Concatenate Parquet tables with the same columns."""
     fields: list[tuple[str, str]] = []
     output: ParquetOutput | None = None
     said = []

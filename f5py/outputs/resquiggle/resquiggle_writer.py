@@ -8,7 +8,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
 from f5py.jit.kernel import kernel
-from f5py.outputs.resquiggle.signal_strings import kmer_interval, mapped_kmers, strings_of_kmers
+from f5py.outputs.resquiggle.signal_strings import mapped_kmers, strings_of_kmers
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
 from f5py.text.encoding import PartialTextError, encoded
 
@@ -32,7 +32,6 @@ def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     names : uint8
     name_offsets : int64, shape (n + 1,)
     n_kmers : int64, shape (n,)
-    base_map : f5py.core.batch.BaseMap
     events : f5py.core.batch.Events
         Both with `offsets` of these reads.
     """
@@ -55,9 +54,10 @@ def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
             if first_event[kmer] < 0:
                 at = append_bytes(out, at, _NONE)
             else:
-                start, end = kmer_interval(
-                    event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
-                )
+                first, last = event_first + first_event[kmer], event_first + last_event[kmer]
+                if rna:  # the first event is the last in time
+                    first, last = last, first
+                start, end = np.int64(event_start[first]), np.int64(event_start[last]) + event_length[last]
                 if start >= end:
                     return row, read, index
                 at = append_int(out, at, start)

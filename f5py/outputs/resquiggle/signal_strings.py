@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Events, ReadBatch, ReadStatus, Rows
+from f5py.core.offsets import elements_of, offsets_of
 from f5py.jit.kernel import inner, kernel
 from f5py.text._format_numba import COMMA, append_int
 
@@ -24,14 +25,6 @@ MAX_TOKENS = 36
 #: Columns of the figures that the kernels fill.
 RAW_START, RAW_END, KMER_START, KMER_END, MATCHES = range(5)
 N_FIGURES = 5
-
-
-@inner
-def kmer_interval(first_event, last_event, event_start, event_length, rna):
-    """Find the samples [start, end) of a k-mer's events; in RNA the first event is the last in time."""
-    if rna:
-        first_event, last_event = last_event, first_event
-    return np.int64(event_start[first_event]), np.int64(event_start[last_event]) + event_length[last_event]
 
 
 @inner
@@ -65,10 +58,8 @@ def write_row_strings(out, offsets, figures, rows, events, reverse, rna):
         Filled.
     figures : int64, shape (n, N_FIGURES)
         Zero; filled with samples and 0-based k-mers, columns `RAW_START` to `MATCHES`.
-    rows : f5py.core.batch.Rows
-        With `n` of these reads.
-    events : f5py.core.batch.Events
-        With `offsets` of these reads.
+    rows, events
+        With `offsets`, and `n`, of these reads.
     reverse : bool, shape (n,)
     """
     n_rows, row_event, row_position = rows.n, rows.event, rows.position
@@ -80,9 +71,9 @@ def write_row_strings(out, offsets, figures, rows, events, reverse, rna):
         if n > 0:
             event_first = event_offsets[read]
             backwards = reverse[read] != rna
-            row, step = event_first, 1
+            row, step = rows.offsets[read], 1
             if backwards:
-                row, step = event_first + n - 1, -1
+                row, step = row + n - 1, -1
             position = np.int64(row_position[row])
             expected = position
             lowest = highest = position
@@ -121,52 +112,6 @@ def write_row_strings(out, offsets, figures, rows, events, reverse, rna):
         offsets[read + 1] = at
 
 
-@kernel
-def write_kmer_strings(out, offsets, figures, n_kmers, base_map, events, rna):
-    """Write the ss strings over each read's k-mers, with their offsets and figures.
-
-    Parameters
-    ----------
-    n_kmers : int64, shape (n,)
-    base_map : f5py.core.batch.BaseMap
-        With `offsets` of these reads.
-    """
-    base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
-    event_offsets, event_start, event_length = events.offsets, events.start, events.length
-    at = 0
-    offsets[0] = 0
-    for read in range(n_kmers.shape[0]):
-        n = n_kmers[read]
-        event_first = event_offsets[read]
-        matches = 0
-        cursor = np.int64(-1)
-        first_walked = last_walked = 0
-        for walked in range(n):
-            kmer = base_offsets[read] + (n - 1 - walked if rna else walked)
-            if first_event[kmer] < 0:
-                continue
-            start, end = kmer_interval(
-                event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
-            )
-            if matches == 0:
-                first_walked = walked
-                last_walked = walked - 1
-                cursor = start
-                figures[read, RAW_START] = start
-            at = _append_tokens(out, at, walked - last_walked - 1, start - cursor, end - start)
-            matches += 1
-            last_walked = walked
-            cursor = end
-        if matches > 0:
-            figures[read, RAW_END] = cursor
-            figures[read, KMER_START] = first_walked
-            figures[read, KMER_END] = last_walked + 1
-            if rna:
-                figures[read, KMER_START], figures[read, KMER_END] = n - first_walked, n - 1 - last_walked
-        figures[read, MATCHES] = matches
-        offsets[read + 1] = at
-
-
 @dataclass(frozen=True)
 class SignalStrings:
     """ss strings of n consecutive reads with their ranges."""
@@ -191,23 +136,31 @@ class SignalStrings:
 
 def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> SignalStrings:
     """Make the strings of the rows of reads `first` to `end` - 1, over reference k-mers."""
-    n_rows = batch.rows.n[first:end]
-    text, offsets, figures = _room(end - first, int(n_rows.sum()))
-    write_row_strings(
-        text, offsets, figures, batch.rows._replace(n=n_rows),
-        batch.events._replace(offsets=batch.events.offsets[first:end]), batch.reverse[first:end], rna,
-    )  # fmt: skip
-    return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
+    rows = batch.rows._replace(offsets=batch.rows.offsets[first:end], n=batch.rows.n[first:end])
+    return _strings(rows, batch.events, batch.reverse, first, end, rna)
 
 
 def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) -> SignalStrings:
     """Make the strings of the base-to-event maps of reads `first` to `end` - 1, over their own k-mers."""
     n_kmers = mapped_kmers(batch, first, end, k)
-    text, offsets, figures = _room(end - first, int(n_kmers.sum()))
-    write_kmer_strings(
-        text, offsets, figures, n_kmers, batch.base_map._replace(offsets=batch.base_offsets[first:end]),
-        batch.events._replace(offsets=batch.events.offsets[first:end]), rna,
+    kmer = elements_of(batch.base_offsets[first:end], n_kmers)
+    position = kmer - np.repeat(batch.base_offsets[first:end], n_kmers)
+    events = batch.base_map.first_event[kmer], batch.base_map.last_event[kmer]
+    mapped = np.flatnonzero(events[0] >= 0)
+    # two rows for each k-mer
+    n = 2 * np.bincount(np.repeat(np.arange(end - first), n_kmers)[mapped], minlength=end - first)
+    event = np.stack([one[mapped] for one in events], axis=1).ravel()
+    rows = Rows(
+        offsets_of(n)[:-1], n, event, np.repeat(position[mapped], 2).astype(np.int32), np.empty(0, np.uint8)
     )  # fmt: skip
+    return _strings(rows, batch.events, np.zeros(len(batch), np.bool_), first, end, rna)
+
+
+def _strings(rows: Rows, events: Events, reverse: NDArray[np.bool_], first: int, end: int, rna: bool) -> SignalStrings:
+    text = np.empty(int(rows.n.sum()) * MAX_TOKENS, np.uint8)  # untouched pages take no memory
+    offsets, figures = np.empty(end - first + 1, np.int64), np.zeros((end - first, N_FIGURES), np.int64)
+    events = events._replace(offsets=events.offsets[first:end])
+    write_row_strings(text, offsets, figures, rows, events, reverse[first:end], rna)
     return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
 
 
@@ -215,9 +168,3 @@ def mapped_kmers(batch: ReadBatch, first: int, end: int, k: int) -> NDArray[np.i
     """Count the k-mers of each read, 0 for failed ones; int64."""
     n_kmers = np.maximum(batch.read_length[first:end] - k + 1, 0)
     return np.where(batch.status[first:end] == ReadStatus.OK, n_kmers, 0)
-
-
-def _room(n_reads: int, n_kmers: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Allocate text, offsets and figures; untouched pages use no memory."""
-    text = np.empty(n_kmers * MAX_TOKENS, np.uint8)
-    return text, np.empty(n_reads + 1, np.int64), np.zeros((n_reads, N_FIGURES), np.int64)
