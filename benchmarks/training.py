@@ -22,7 +22,7 @@ import f5py
 from f5py.evaluation.ratios import area_under_curve
 from f5py.pore_model import builtin, read_model
 from f5py.pore_model.model import PoreModel, Shifts, with_methylation
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text
 from f5py.training.sums import plain_ranks
 
 _STARTS = {"r9": "r9.4_450bps.nucleotide.6mer", "r10": "r10.4.1_400bps.nucleotide.9mer"}

@@ -195,7 +195,6 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     ----------
     event_mean : float32, shape (n_events,)
     kmer_rank : int32, shape (n_kmers,)
-    model : f5py.pore_model.model.Levels
     """
     _, level_mean, level_stdv, ln_stdv = model
     first_event, last_event, pairs = event_map

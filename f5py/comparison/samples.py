@@ -129,7 +129,6 @@ def compare_groups(queue, groups, first, middle, end, values, described, tested)
 
     Parameters
     ----------
-    groups : int64
     first, middle, end : int64, shape (n_groups,)
         Bounds of the first sample, ``first:middle``, and of the second, ``middle:end``.
     values : float64, shape (n,)

@@ -10,8 +10,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.kmers import trimmed
 from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
-from f5py.event_alignment.kmer_marks import compare_kmers
-from f5py.event_alignment.skipped_kmers import add_skipped_kmers
+from f5py.event_alignment.kmer_marks import add_skipped_kmers, compare_kmers
 from f5py.options.signal_commands import EventalignOptions
 
 

@@ -224,15 +224,11 @@ def align_all(queue, reads, batch, codes, model, ln_var, transitions, windows, r
 
     Parameters
     ----------
-    batch : f5py.core.batch.BatchView
-    codes : f5py.core.kmers.StrandCodes
-    model : f5py.pore_model.model.Levels
     ln_var : float32, shape (n_reads,)
     transitions : float32, shape (n_reads, 8)
     windows : tuple
         Starts and ends of all windows (int64), the first window of each read and the end of its windows (int64, shape
         (n_reads,)), and whether a read ends at its first exon or window without aligned bases.
-    rows : f5py.core.batch.Rows
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -288,13 +284,12 @@ def align_events(
     """Fill ``batch.rows`` of reads that are OK, in reference order; return the threads' seconds.
 
     The first event of a segment gets no row. A segment ends at about a hundred reference bases without aligned ones.
+    Each window of a BED file is a segment. A region is one base longer at its end, as in f5c.
 
     Parameters
     ----------
     model : PoreModel
         With the alphabet ACGMT, marked k-mers of the reference are methylated; see `f5py.core.kmers.StrandCodes`.
-    windows : Windows or None
-        Each window of a BED file is a segment. A region is one base longer at its end, as in f5c.
     elsewhere : RowOffload, optional
         Only used without windows.
     """

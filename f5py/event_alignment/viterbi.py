@@ -91,8 +91,6 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     ----------
     events : float32, shape (MARGIN + n_events + MARGIN,)
         Means, last event first; the margins are any finite numbers.
-    n_events, n_kmers : int
-    emissions : BlockEmissions
     transitions : float32, shape (8,)
     scratch : float32, shape (SCRATCH,)
     words : uint16, shape (words_needed(n_events, n_kmers),)

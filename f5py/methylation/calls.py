@@ -102,10 +102,6 @@ def call_methylation(
 
     Parameters
     ----------
-    batch : ReadBatch
-        Alignment, scaling, reference segments and CIGARs are read.
-    model : PoreModel
-        Over the alphabet ACGMT.
     per_site : bool
         Call every site of a group by itself, see `f5py.methylation.per_site`. First and last site of a site's call are
         the site, and its number of sites is 1. The same sites are called either way.

@@ -221,20 +221,12 @@ def score_groups(queue, blocks, size, batch, model, motifs, noise, overlapping, 
     ----------
     blocks : int64
         First groups of tasks of `size` groups.
-    batch : f5py.core.batch.BatchView
-    model : f5py.pore_model.model.Levels
-        Over the alphabet ACGMT.
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
     noise : f5py.methylation.hmm.NoiseTerms or None
         Code for either is compiled at its first use.
     overlapping : bool
         See `fill_methylated`.
     slots, reads : int64, shape (n,)
         Index of each group in windows and scores, and its read.
-    windows : f5py.methylation.groups.GroupWindows
-    scores : Scores
-        Filled.
     """
     for i in claimed_indices(work_counter(queue), blocks.shape[0]):
         block = slice(blocks[i], blocks[i] + size)

@@ -199,9 +199,6 @@ def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
 
     Parameters
     ----------
-    alignments : f5py.core.batch.Alignments
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
     n_groups, n_sites : int64, shape (n_reads,)
     """
     scratch = site_scratch(0, 0)
@@ -218,10 +215,6 @@ def list_all(queue, reads, batch, k, motifs, calls, windows):
 
     Parameters
     ----------
-    batch : f5py.core.batch.BatchView
-    k : int
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
     calls : f5py.core.batch.Calls
         First and last site, and numbers of sites and of groups are filled.
     windows : GroupWindows

@@ -60,7 +60,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI, MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.core.motifs import MotifCodes
 from f5py.core.noise import FREEDOM_LESS_TWO, STUDENT, STUDENT_PEAK, Noise
 from f5py.jit import simd
 from f5py.jit.kernel import inner, kernel
@@ -308,8 +309,6 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, noise, 
         With correlated noise, after a lane's last k-mer `inverse` must be 0.
     n_events, n_kmers : int64, shape (16,)
     events_per_base : float64, shape (16,)
-    noise : NoiseTerms or None
-    scratch : ForwardScratch
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """
@@ -450,16 +449,41 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
     """Fill each read's stay and step probability, times the weights, and ln(var).
 
     Weights differ from 1 only with correlated noise.
-
-    Parameters
-    ----------
-    events_per_base : float64, shape (n,)
-    var : float32, shape (n,)
-    stay_weight, step_weight : float
-    numbers : float32, shape (n, 3)
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])
         numbers[i, 0] = p_stay * stay_weight
         numbers[i, 1] = (1.0 - p_stay - P_SKIP - P_BAD) * step_weight
         numbers[i, 2] = np.log(var[i])
+
+
+# Inputs of the GPU kernel; see ``kernels/hmm.cu``.
+
+#: Offsets of bits, complement and masks in a motif's table, after the codes, and its size.
+_BITS, _COMPLEMENT, _MASKS, _SIZE = 256, 512, 520, 552
+#: Problems per warp of a GPU.
+LANES = 32
+#: Maximum length of a motif.
+MAX_MOTIF = _SIZE - _MASKS
+
+
+def motif_table(motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.uint8]:
+    """Encode a motif of the forward and the reverse strand."""
+    table = np.zeros((2, _SIZE), np.uint8)
+    for row, motif in zip(table, motifs, strict=True):
+        row[:_BITS] = motif.letter_codes
+        row[_BITS:_COMPLEMENT] = motif.letter_bits
+        row[_COMPLEMENT : _COMPLEMENT + len(motif.complement)] = motif.complement
+        row[_MASKS : _MASKS + len(motif.masks)] = motif.masks
+    return table.reshape(-1)
+
+
+def constants() -> NDArray[np.float32]:
+    """Return the model's constants in single precision, as in the CPU's lanes."""
+    return np.array(
+        [
+            P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF, P_FROM_SKIP, NO_BACKGROUND, FIRST_BACKGROUND, MORE_BACKGROUND,
+            np.sqrt(0.5 * LOG2_E), LN_INVERSE_SQRT_2PI, LOG2_E,
+        ],
+        np.float32,
+    )  # fmt: skip

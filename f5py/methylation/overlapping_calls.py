@@ -58,7 +58,6 @@ def find_touched(names, offsets, places, spans, found):
     ----------
     names, offsets, places
         See `add_spans`.
-    spans : SpanTable
     found : bool, shape (n_reads,)
     """
     contig, start, end = places
@@ -109,13 +108,7 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
 
 @exact_kernel
 def move_keys(old_keys, old_latest, keys, latest):
-    """Copy a hash table to a larger one filled with zeros.
-
-    Parameters
-    ----------
-    old_keys, old_latest, keys, latest
-        See `SpanTable`.
-    """
+    """Copy a hash table to a larger one filled with zeros."""
     for i in range(old_keys.shape[0]):
         if old_keys[i, 0] != 0:
             slot = _slot_of(keys, old_keys[i, 0], old_keys[i, 1])
@@ -134,7 +127,6 @@ def drop_overlapping(earlier, contig, spans, calls):
     earlier : int64, shape (n_reads,)
         See `add_spans`.
     contig : int32, shape (n_reads,)
-    spans : SpanTable
     calls : f5py.core.batch.Calls
         Changed.
     """

@@ -100,13 +100,8 @@ def list_sites(queue, reads, alignments, motifs, span, groups, windows, sites, c
 
     Parameters
     ----------
-    alignments : f5py.core.batch.Alignments
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
     span : int
         Number of bases that determine a k-mer's densities.
-    groups : f5py.core.batch.Calls
-    windows : f5py.methylation.groups.GroupWindows
     sites : SiteListing
         Filled.
     calls : f5py.core.batch.Calls
@@ -142,7 +137,6 @@ def order_sites(queue, one, k, groups, windows, sites, order):
     ----------
     queue, one
         Of a single task.
-    k : int
     groups, windows, sites
         As of `list_sites`.
     order : int64, shape (n,)
@@ -350,9 +344,6 @@ def finish_sites(queue, reads, groups, sites, found, noise, agreement, calls):
     ----------
     groups : f5py.core.batch.Calls
         With the log-likelihoods of groups.
-    sites : SiteListing
-    found : SiteLikelihoods
-    noise : f5py.methylation.hmm.NoiseTerms or None
     agreement : float
         See `_weigh_sites`.
     calls : f5py.core.batch.Calls

@@ -209,13 +209,8 @@ def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
         Its scaling is changed.
     bases : uint8, shape (base_map.offsets[-1],)
         Letters of the reads as sequenced.
-    model : f5py.pore_model.model.Levels
-        Over the alphabet ACGMT.
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
     least_events : int
         Minimum number of usable k-mers.
-    calls : f5py.core.batch.Calls
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
@@ -256,10 +251,6 @@ def rescale_reads(
 
     Parameters
     ----------
-    batch : ReadBatch
-        Bases, alignments, events, scaling and calls are read.
-    model : PoreModel
-        Over the alphabet ACGMT.
     least_events : int
         Reads with fewer usable k-mers keep their fit.
     """

@@ -169,15 +169,10 @@ def _forward(pack, noise, densities, scales, ends, kept, room):
                 at *= of_edge
                 old, old_free = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
                 at += onto
-                out_a, free_a = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_a = wide.load(edges_before, at + onto)
-                at += stride
-                out_b, free_b = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_b = wide.load(edges_before, at + onto)
-                at += stride
-                out_c, free_c = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_c = wide.load(edges_before, at + onto)
-                skip_d = wide.load(edges_before, at + stride + onto)
+                out_a, free_a, skip_a = _load_edge(edges_before, at, onto)
+                out_b, free_b, skip_b = _load_edge(edges_before, at + stride, onto)
+                out_c, free_c, skip_c = _load_edge(edges_before, at + 2 * stride, onto)
+                skip_d = wide.load(edges_before, at + 3 * stride + onto)
                 was_a = was_b = was_c = was_d = good_a = good_b = good_c = good_d = zero
                 wrong_a = wrong_b = wrong_c = wrong_d = out_d = free_d = zero
                 while cell < end:
@@ -243,6 +238,11 @@ def _forward(pack, noise, densities, scales, ends, kept, room):
                         wide.store(states, (end - n + v) * size + 2 * LANES + x, out)
             edges_before, edges = edges, edges_before
         top, new_top = new_top, scale + wide.exponent(_greatest_of_window(greatest, pack.low))
+
+
+@inner
+def _load_edge(edges, at, onto):
+    return wide.load(edges, at), wide.load(edges, at + onto - LANES), wide.load(edges, at + onto)
 
 
 @inner
@@ -355,17 +355,10 @@ def _backward(pack, noise, densities, scales, kept, reference, flows, room):
                 cell = first[begin - 1] + v
                 at = vectors if begin == n_kmers else source[cell] - first[begin]
                 at *= of_edge
-                after_a, free_a = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_a = wide.load(edges_before, at + onto)
-                at += stride
-                after_b, free_b = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_b = wide.load(edges_before, at + onto)
-                at += stride
-                after_c, free_c = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_c = wide.load(edges_before, at + onto)
-                at += stride
-                after_d, free_d = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
-                skip_d = wide.load(edges_before, at + onto)
+                after_a, free_a, skip_a = _load_edge(edges_before, at, onto)
+                after_b, free_b, skip_b = _load_edge(edges_before, at + stride, onto)
+                after_c, free_c, skip_c = _load_edge(edges_before, at + 2 * stride, onto)
+                after_d, free_d, skip_d = _load_edge(edges_before, at + 3 * stride, onto)
                 while cell >= end:
                     at = cell * LANES
                     same, wrong = wide.load(states, 2 * at), wide.load(states, 2 * at + LANES)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core.stored_arrays import read_arrays
 from f5py.errors import DamagedValueError, PoreModelError
-from f5py.pore_model.levels import are_units_of_spread, like_builtin, reverse_kmers
-from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel
+from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel, are_units_of_spread, like_builtin, reverse_kmers
 
 MAGIC = b"PK"
 _MEAN, _STDV = "current.mean", "current.stdv"

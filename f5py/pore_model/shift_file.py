@@ -73,12 +73,8 @@ def shift_text(
 
     Parameters
     ----------
-    nucleotide : str
-        Built-in model of plain k-mers.
     errors : two sequences of float, length k
         Standard errors of both kinds of shifts.
-    source : str
-        One line about the origin.
     """
     factor = [] if calibration is None else [f"#calibration\t{calibration:g}"]
     rows = [

@@ -14,18 +14,18 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.kmers import kmer_digits
 from f5py.core.noise import GAUSSIAN, MOST_CORRELATED, STUDENT, Noise
 from f5py.errors import PoreModelError
 from f5py.messages.console import NO_LAST_LINE_END, input_warning
-from f5py.pore_model.levels import like_builtin, rank_levels
-from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
+from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel, like_builtin, rank_levels
 from f5py.pore_model.npz_file import MAGIC, read_npz
 from f5py.pore_model.shift_file import SHIFTS, parse_calibration, parse_number, parse_shifted_model
 
@@ -47,8 +47,6 @@ def read_model(
 
     Parameters
     ----------
-    alphabet : str
-        ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
     like : callable
         Returns the built-in model of the chemistry, or None, for an incomplete file.
     """
@@ -221,3 +219,40 @@ def _parse_noise(file: str, line: int, values: list[bytes]) -> Noise:
             f"{file}, line {line}: '#noise' is followed by {said!r}, not by two correlations from -{MOST_CORRELATED:g} "
             f"to {MOST_CORRELATED:g} and {GAUSSIAN} or {STUDENT}"
         ) from None
+
+
+_CHUNK = 1 << 16
+_ALPHABETS = {NUCLEOTIDES: "nucleotide"}
+#: Unused by f5c and f5py.
+_SD_COLUMNS = "1.0000\t1.0000"
+
+
+def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
+    """Format a model piece by piece, a line per k-mer in rank order.
+
+    Parameters
+    ----------
+    n_events : float, shape (n_kmers,)
+        Events behind each k-mer's level, for the last column, `weight`.
+    """
+    alphabet = _ALPHABETS.get(model.alphabet, kind)
+    noise = "" if model.noise is None else f"#noise\t{model.noise.stay:g}\t{model.noise.step:g}\t{model.noise.tails}\n"
+    if model.calibration is not None:
+        noise += f"#calibration\t{model.calibration:g}\n"
+    yield (
+        f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n{noise}"
+        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"
+    ).encode()
+    letters = np.frombuffer(model.alphabet.encode(), np.uint8)
+    for begin in range(0, len(model.level_mean), _CHUNK):
+        ranks = np.arange(begin, min(begin + _CHUNK, len(model.level_mean)))
+        names = letters[kmer_digits(ranks, model.k, len(letters))].view(f"S{model.k}")[:, 0]
+        part = slice(begin, begin + len(ranks))
+        columns = (
+            names.astype(str).tolist(),
+            model.level_mean[part].tolist(),
+            model.level_stdv[part].tolist(),
+            np.rint(n_events[part]).astype(np.int64).tolist(),
+        )
+        line = f"%s\t%.5f\t%.5f\t{_SD_COLUMNS}\t%d\n"
+        yield "".join(map(line.__mod__, zip(*columns, strict=True))).encode()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from f5py.options.output_names import kind_of_several
-from f5py.plotting.figure_file import KINDS, RC, require_matplotlib, save_figure
+from f5py.plotting.picture import KINDS, RC, require_matplotlib, save_figure
 from f5py.reports.axis import Axis
 from f5py.reports.html_report import section
 from f5py.reports.svg_charts import IDEAL, bar_chart, line_chart, scatter_chart, sides_of_labels

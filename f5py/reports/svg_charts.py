@@ -36,12 +36,6 @@ def bar_chart(
 
     Parameters
     ----------
-    labels : sequence of str
-        Of bars; thinned out if there are many.
-    series : mapping of str to sequence of float
-        Heights by name.
-    name : str
-        Label of the horizontal axis.
     ticks : sequence of (float, str), optional
         Ticks instead of labels, in bars from the left of the first.
     """

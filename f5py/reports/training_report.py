@@ -127,10 +127,6 @@ def training_data(
     ----------
     plain : int32, shape (n_kmers,)
         See `f5py.training.sums.plain_ranks`.
-    n_events : float64, shape (n_kmers,)
-        Of the last round.
-    rounds : list of dict
-        See `TrainingSummary`.
     """
     report: dict[str, Any] = {
         "tool": f"f5py {__version__} train",

@@ -305,9 +305,6 @@ def find_all_events(queue, reads, signals, stored, parameters, most, n_used, pla
 
     Parameters
     ----------
-    signals : f5py.core.batch.Signals
-    stored : f5py.core.batch.StoredSamples
-    parameters : EventParameters
     most : int64, shape (n_reads,)
         Upper bounds of the numbers of events.
     n_used : int64, shape (1,)

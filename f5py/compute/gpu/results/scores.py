@@ -13,8 +13,17 @@ from f5py.core.motifs import MotifCodes
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation.groups import GroupWindows
-from f5py.methylation.hmm import BLOCK, NoiseTerms, log_score, numbers_of_reads, single_precision
-from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
+from f5py.methylation.hmm import (
+    BLOCK,
+    LANES,
+    MAX_MOTIF,
+    NoiseTerms,
+    constants,
+    log_score,
+    motif_table,
+    numbers_of_reads,
+    single_precision,
+)
 from f5py.pore_model.model import PoreModel
 
 #: Groups of a warp: two problems each.
@@ -199,7 +208,7 @@ def put_back(queue, pieces, places, scores, calls):
             calls.unmethylated[slot] = log_score(scores[4 * i + 2], scores[4 * i + 3])
 
 
-#: Table of levels, see `DeviceTables.levels`, `f5py.methylation.hmm_gpu.motif_table`, k, noise, and groups of a motif.
+#: Table of levels, see `DeviceTables.levels`, `f5py.methylation.hmm.motif_table`, k, noise, and groups of a motif.
 MotifScoring = tuple[Any, Any, int, NoiseTerms | None, GroupWindows]
 
 

@@ -13,7 +13,7 @@ from f5py.core.batch import Calls, ReadBatch
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation.hmm_gpu import LANES, constants
+from f5py.methylation.hmm import LANES, constants
 from f5py.methylation.per_site import SiteListing
 
 #: Sites under a k-mer that the lanes of a warp can tell apart.
