@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from f5py.core.batch import Events, ReadBatch
+from f5py.core.batch import Events
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import builtin
+
+from ..made_batches import read_batch
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 
@@ -29,27 +31,10 @@ def made_batch(rng, n_reads, usual=1500, long=9000):
         events.append(means.astype(np.float32))
     n_bases = np.array([len(one) for one in bases])
     n_events = np.array([len(one) for one in events])
-    zeros = np.zeros(n_reads, np.int64)
-    batch = ReadBatch(
-        number=0,
-        names=[f"read{i}" for i in range(n_reads)],
-        read_index=np.arange(n_reads),
-        status=np.zeros(n_reads, np.uint8),
-        contig=np.zeros(n_reads, np.int32),
-        reference_start=zeros,
-        reference_end=zeros,
-        reverse=np.zeros(n_reads, np.bool_),
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=np.zeros(n_reads + 1, np.int64),
-        reference=np.empty(0, np.uint8),
-        reference_offsets=np.zeros(n_reads + 1, np.int64),
+    batch = read_batch(
+        n_reads,
         bases=np.concatenate(bases),
         base_offsets=offsets_of(n_bases),
-        samples=np.empty(0, np.int16),
-        sample_offsets=np.zeros(n_reads + 1, np.int64),
-        offset=np.zeros(n_reads, np.float32),
-        unit=np.ones(n_reads, np.float32),
-        sampling_rate=np.full(n_reads, 4000, np.float32),
         events=Events.none()._replace(offsets=offsets_of(n_events), mean=np.concatenate(events)),
         shift=np.zeros(n_reads, np.float32),
         scale=np.ones(n_reads, np.float32),

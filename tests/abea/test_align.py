@@ -34,14 +34,9 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     n, m = len(events), len(ranks)
     first, last = np.empty(m, np.int32), np.empty(m, np.int32)
     pairs = np.empty((n + m, 2), np.int32)
+    events_of_kmers = cpu.EventMap(first, last, pairs)
     verdict, n_pairs, span = compiled(cpu.align_read)(
-        events,
-        ranks,
-        MODEL.levels,
-        np.float32(shift),
-        np.float32(scale),
-        cpu.EventMap(first, last, pairs),
-        F5C_LIMITS,
+        events, ranks, MODEL.levels, np.float32(shift), np.float32(scale), events_of_kmers, F5C_LIMITS
     )
     return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
 

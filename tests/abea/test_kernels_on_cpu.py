@@ -55,17 +55,10 @@ def _fused() -> None:
 def _by_numba(read: Read, model=MODEL):
     """As `Alignments.of`."""
     ranks = read.ranks(model.k)
-    first, last = np.empty(len(ranks), np.int32), np.empty(len(ranks), np.int32)
-    verdict, n_pairs, span = compiled(cpu.align_read)(
-        read.events,
-        ranks,
-        model.levels,
-        np.float32(read.shift),
-        np.float32(read.scale),
-        cpu.EventMap(first, last, np.empty((0, 2), np.int32)),
-        F5C_LIMITS,
-    )
-    return verdict, n_pairs, span, first.tolist(), last.tolist()
+    found = cpu.EventMap(*np.empty((2, len(ranks)), np.int32), np.empty((0, 2), np.int32))
+    fit = np.float32(read.shift), np.float32(read.scale)
+    verdict, n_pairs, span = compiled(cpu.align_read)(read.events, ranks, model.levels, *fit, found, F5C_LIMITS)
+    return verdict, n_pairs, span, found.first_event.tolist(), found.last_event.tolist()
 
 
 def _bands_by_numba(read: Read, kmers: np.ndarray) -> tuple[int, int]:
@@ -199,15 +192,8 @@ def _longest_gap(read: Read) -> int:
     """Most k-mers reached by skips in a row on Numba's path, be it accepted or not."""
     ranks, unused = read.ranks(6), np.empty(len(read.bases) - 5, np.int32)
     pairs = np.full((len(ranks) + len(read.events), 2), -1, np.int32)
-    compiled(cpu.align_read)(
-        read.events,
-        ranks,
-        MODEL.levels,
-        np.float32(0),
-        np.float32(1),
-        cpu.EventMap(unused, unused.copy(), pairs),
-        F5C_LIMITS,
-    )
+    found = cpu.EventMap(unused, unused.copy(), pairs)
+    compiled(cpu.align_read)(read.events, ranks, MODEL.levels, np.float32(0), np.float32(1), found, F5C_LIMITS)
     events = pairs[pairs[:, 0] >= 0, 1]
     runs = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(events) > 0, [True]])))
     return int(runs.max()) - 1

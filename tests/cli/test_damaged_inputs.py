@@ -18,7 +18,7 @@ from f5py.io.signals.fast5.fast5_writer import Fast5Writer
 from f5py.io.signals.scan_journal import ScanJournal
 from f5py.io.signals.source import Calibration
 from f5py.pore_model.model import builtin
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text
 
 from ..io.signals.made_slow5 import write_slow5
 from ..made_data import ReadSet, error_line, refused, run_command

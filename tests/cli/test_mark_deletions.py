@@ -191,7 +191,7 @@ def test_other_outputs_refuse_it(dna: Inputs, tmp_path: Path, capfd: pytest.Capt
 def test_gaps_between_exons_are_no_deletions() -> None:
     """Made by hand: two exons, a deletion in the first, and a row that skips k-mers in the second."""
     from f5py.core.batch import RowState
-    from f5py.event_alignment.skipped_kmers import add_skipped_kmers
+    from f5py.event_alignment.kmer_marks import add_skipped_kmers
 
     from ..outputs.eventalign_rows import made_batch
 

@@ -20,7 +20,7 @@ from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
 from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.pore_model.model import Shifts, with_methylation
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text
 from f5py.training.sums import plain_ranks
 
 from ..made_data import ReadSet

@@ -8,6 +8,7 @@ from f5py.core.batch import BaseMap, Events, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
+from ..made_batches import read_batch
 from .plain_viterbi import OPERATIONS, opposite_strand, rank
 
 
@@ -82,12 +83,8 @@ def made_batch(reads: list[dict]) -> ReadBatch:
         return offsets_of(np.array([len(read[name]) for read in reads], np.int64))
 
     start = np.array([read["start"] for read in reads], np.int64)
-    return ReadBatch(
-        number=0,
-        names=[f"read{i}" for i in range(n)],
-        read_index=np.arange(n),
-        status=np.zeros(n, np.uint8),
-        contig=np.zeros(n, np.int32),
+    return read_batch(
+        n,
         reference_start=start,
         reference_end=start + np.array([read["span"] for read in reads], np.int64),
         reverse=np.array([read["reverse"] for read in reads], np.bool_),
@@ -97,11 +94,6 @@ def made_batch(reads: list[dict]) -> ReadBatch:
         reference_offsets=offsets("reference"),
         bases=joined("bases"),
         base_offsets=offsets("bases"),
-        samples=np.empty(0, np.int16),
-        sample_offsets=np.zeros(n + 1, np.int64),
-        offset=np.zeros(n, np.float32),
-        unit=np.ones(n, np.float32),
-        sampling_rate=np.full(n, 4000, np.float32),
         events=Events.none()._replace(offsets=offsets("means"), mean=joined("means")),
         base_map=BaseMap(offsets("bases"), joined("first_event"), np.empty(0, np.int32)),
         shift=np.full(n, -3, np.float32),

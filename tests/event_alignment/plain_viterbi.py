@@ -61,26 +61,14 @@ def viterbi(events, levels, stdvs, constants, transitions, later_wins=True) -> l
             impossible = np.full(m, -INF, np.float32)
             best, pointer[MATCH][i, 1:] = _best(
                 [
-                    stay + M[i - 1, 1:],
-                    step + M[i - 1, :-1],
-                    from_bad + B[i - 1, 1:],
-                    from_bad + B[i - 1, :-1],
-                    skip_match + K[i - 1, :-1],
-                    start,
+                    stay + M[i - 1, 1:], step + M[i - 1, :-1], from_bad + B[i - 1, 1:], from_bad + B[i - 1, :-1],
+                    skip_match + K[i - 1, :-1], start,
                 ],
                 later_wins,
-            )
+            )  # fmt: skip
             M[i, 1:] = best + emission
             B[i, 1:], pointer[BAD][i, 1:] = _best(
-                [
-                    to_bad + M[i - 1, 1:],
-                    impossible,
-                    bad_bad + B[i - 1, 1:],
-                    impossible,
-                    impossible,
-                    impossible,
-                ],
-                later_wins,
+                [to_bad + M[i - 1, 1:], impossible, bad_bad + B[i - 1, 1:], *[impossible] * 3], later_wins
             )
             from_match, from_bad_state = to_skip + M[i, :-1], from_bad + B[i, :-1]
             is_later = from_bad_state >= from_match if later_wins else from_bad_state > from_match

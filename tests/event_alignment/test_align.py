@@ -35,6 +35,11 @@ words_needed = compiled(words_needed)
 F = np.float32
 
 
+def random_model(seed, k=6):
+    rng = np.random.default_rng(seed)
+    return rng, made_model(rng, k)
+
+
 def align(batch, model, windows=None, n_threads=1):
     pool = WorkerPool(n_threads)
     align_events(batch, model, pool, windows)
@@ -72,8 +77,7 @@ def n_new_segments(rows) -> int:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("k", [5, 6, 9])
 def test_rows_are_those_of_the_plain_algorithm(k, reverse):
-    rng = np.random.default_rng(10 * k + reverse)
-    model = made_model(rng, k)
+    rng, model = random_model(10 * k + reverse, k)
     cigars = ["7S300M9S", "120M2I60M5D80M1I3D30M", "20S10=1X60=2P40=1X33=", "100M40D100M", f"{3 * k + 1}M"]
     batch = made_batch([made_read(rng, model, cigar, reverse, noise=rng.uniform(0.5, 3)) for cigar in cigars])
     align(batch, model)
@@ -89,8 +93,7 @@ def test_rows_are_those_of_the_plain_algorithm(k, reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_short_alignments(reverse):
     """A block needs two k-mers' bases and an event step of two."""
-    rng = np.random.default_rng(2)
-    model = made_model(rng, 6)
+    rng, model = random_model(2)
     cigars = [f"{n}M" for n in range(5, 26)]
     batch = made_batch([made_read(rng, model, cigar, reverse) for cigar in cigars])
     align(batch, model)
@@ -101,8 +104,7 @@ def test_short_alignments(reverse):
 
 @pytest.mark.parametrize(("n_events", "n_rows"), [(1, 0), (2, 0), (3, 2), (4, 3)])
 def test_few_events(n_events, n_rows):
-    rng = np.random.default_rng(2)
-    model = made_model(rng, 6)
+    rng, model = random_model(2)
     read = made_read(rng, model, "30M")
     read["first_event"][:] = -1
     read["first_event"][1] = 5
@@ -140,15 +142,8 @@ def test_paths_with_ties():
         reversed_events[MARGIN : MARGIN + n_events] = events[::-1]
         words = np.full(words_needed(n_events, n_kmers), 0xAAAA, np.uint16)
         path = np.empty((path_length(n_events, n_kmers), 3), np.int32)
-        possible = fill(
-            reversed_events,
-            n_events,
-            n_kmers,
-            BlockEmissions(level, stdv, constant),
-            transitions,
-            np.full(SCRATCH, np.nan, F),
-            words,
-        )
+        emissions, scratch = BlockEmissions(level, stdv, constant), np.full(SCRATCH, np.nan, F)
+        possible = fill(reversed_events, n_events, n_kmers, emissions, transitions, scratch, words)
         n_path = trace(words, n_events, n_kmers, possible, path)
         found = [(row - 1, kmer, "MBK"[state]) for row, kmer, state in path[:n_path][::-1].tolist()]
         parameters = [array[:n_kmers] for array in (level, stdv, constant)]
@@ -161,8 +156,7 @@ def test_paths_with_ties():
 @pytest.mark.parametrize("events_per_base", [0.5, 0.998, 1.0, 1.2, 4.9])
 def test_events_per_base(events_per_base):
     """Down to below one, where a probability of staying in a k-mer would be negative."""
-    rng = np.random.default_rng(4)
-    model = made_model(rng, 6)
+    rng, model = random_model(4)
     batch = align_one(rng, model, "220M", events_per_base=events_per_base)
     rows = rows_of(batch, 0)
     assert rows == expected(batch, 0, model)
@@ -182,8 +176,7 @@ def test_transitions():
 
 
 def test_the_first_event_of_a_segment_has_no_row():
-    rng = np.random.default_rng(5)
-    model = made_model(rng, 6)
+    rng, model = random_model(5)
     batch = align_one(rng, model, "200M", noise=0.3, wrong=0)
     events = [event for _, event, *_ in rows_of(batch, 0)]
     first = int(batch.base_map.first_event[batch.base_map.first_event >= 0][0])
@@ -192,22 +185,17 @@ def test_the_first_event_of_a_segment_has_no_row():
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_long_deletion_ends_the_segment(reverse):
-    rng = np.random.default_rng(6)
-    model = made_model(rng, 6)
-    batch = align_one(rng, model, "150M101D150M", reverse=reverse)
-    rows = rows_of(batch, 0)
-    assert rows == expected(batch, 0, model)
-    assert rows[-1][0] < 1150
-    batch = align_one(rng, model, "150M60D150M", reverse=reverse)
-    rows = rows_of(batch, 0)
-    assert rows == expected(batch, 0, model)
-    assert rows[-1][0] > 1300
+    rng, model = random_model(6)
+    for cigar, is_short in (("150M101D150M", True), ("150M60D150M", False)):
+        batch = align_one(rng, model, cigar, reverse=reverse)
+        rows = rows_of(batch, 0)
+        assert rows == expected(batch, 0, model)
+        assert rows[-1][0] < 1150 if is_short else rows[-1][0] > 1300
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_every_exon_is_a_segment(reverse):
-    rng = np.random.default_rng(7)
-    model = made_model(rng, 6)
+    rng, model = random_model(7)
     batch = align_one(rng, model, "5S80M500N60M150D40M70N3I8M20N120M", reverse=reverse)
     rows = rows_of(batch, 0)
     assert rows == expected(batch, 0, model)
@@ -218,8 +206,7 @@ def test_every_exon_is_a_segment(reverse):
 
 
 def test_the_first_emitted_row_begins_no_further_segment():
-    rng = np.random.default_rng(8)
-    model = made_model(rng, 6)
+    rng, model = random_model(8)
     rows = rows_of(align_one(rng, model, "5M100N100M"), 0)
     assert len(rows) > 100
     assert n_new_segments(rows) == 0
@@ -227,8 +214,7 @@ def test_the_first_emitted_row_begins_no_further_segment():
 
 @pytest.mark.parametrize("cigar", ["80M50N50N80M", "40N90M", "60M20N3I20N70M"])
 def test_an_exon_without_bases_ends_the_read(cigar):
-    rng = np.random.default_rng(9)
-    model = made_model(rng, 6)
+    rng, model = random_model(9)
     batch = align_one(rng, model, cigar)
     rows = rows_of(batch, 0)
     assert rows == expected(batch, 0, model)
@@ -238,8 +224,7 @@ def test_an_exon_without_bases_ends_the_read(cigar):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_region_takes_one_base_more_at_its_end(reverse):
-    rng = np.random.default_rng(11)
-    model = made_model(rng, 6)
+    rng, model = random_model(11)
     read = made_read(rng, model, "3S400M", reverse=reverse)
     batch = made_batch([read])
     outcomes = []
@@ -258,16 +243,14 @@ def test_a_region_takes_one_base_more_at_its_end(reverse):
 
 @pytest.mark.parametrize("region", ["chr:1-1000", "chr:1401-1500", "chr:1402", "other"])
 def test_a_region_beside_the_read(region):
-    rng = np.random.default_rng(12)
-    model = made_model(rng, 6)
+    rng, model = random_model(12)
     batch = align_one(rng, model, "400M", windows=Windows.parse([region], ["chr", "other"]))
     assert batch.rows.n.tolist() == [0]
 
 
 def test_a_region_without_the_first_exon():
     """As in the reference the read then has no rows; windows of a BED file take the second exon."""
-    rng = np.random.default_rng(13)
-    model = made_model(rng, 6)
+    rng, model = random_model(13)
     batch = made_batch([made_read(rng, model, "100M1000N200M")])
     align(batch, model, Windows.parse(["chr:2000-3000"], ["chr"]))
     assert rows_of(batch, 0) == expected(batch, 0, model, region=(1999, 3000)) == []
@@ -278,8 +261,7 @@ def test_a_region_without_the_first_exon():
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_every_window_is_a_segment(reverse):
-    rng = np.random.default_rng(14)
-    model = made_model(rng, 6)
+    rng, model = random_model(14)
     batch = made_batch([made_read(rng, model, "250M60N400M", reverse=reverse)])
     windows = [(0, 900), (950, 1050), (1100, 1108), (1120, 1180), (1200, 1400), (1690, 1800), (5000, 6000)]
     align(batch, model, Windows([(0, *window) for window in windows] + [(1, 0, 9999)]))
@@ -294,8 +276,7 @@ def test_every_window_is_a_segment(reverse):
 
 
 def test_hard_clips_that_count_move_the_read():
-    rng = np.random.default_rng(15)
-    model = made_model(rng, 6)
+    rng, model = random_model(15)
     read = made_read(rng, model, "90H200M50H")
     batch = made_batch([read])
     align(batch, model)
@@ -309,8 +290,7 @@ def test_hard_clips_that_count_move_the_read():
 
 
 def test_reads_without_rows():
-    rng = np.random.default_rng(16)
-    model = made_model(rng, 6)
+    rng, model = random_model(16)
     unmapped = made_read(rng, model, "200M")
     unmapped["first_event"][:] = -1
     few_events = made_read(rng, model, "200M")
@@ -333,8 +313,7 @@ def test_reads_without_rows():
 
 def test_events_that_are_no_current():
     """An event so far off that its odds underflow: there is no path if it is the first one."""
-    rng = np.random.default_rng(17)
-    model = made_model(rng, 6)
+    rng, model = random_model(17)
     read = made_read(rng, model, "90M", wrong=0)
     used = read["first_event"][read["first_event"] >= 0]
     for event in (used[0], used[20], used[-1]):
@@ -353,8 +332,7 @@ def test_events_that_are_no_current():
 
 def test_a_stall():
     """Far more events in one block than in the one before."""
-    rng = np.random.default_rng(18)
-    model = made_model(rng, 6)
+    rng, model = random_model(18)
     read = made_read(rng, model, "400M")
     stall = int(np.flatnonzero(read["first_event"] > 0)[200])
     event = int(read["first_event"][stall])
@@ -367,8 +345,7 @@ def test_a_stall():
 
 
 def test_any_number_of_threads():
-    rng = np.random.default_rng(19)
-    model = made_model(rng, 6)
+    rng, model = random_model(19)
     reads = [made_read(rng, model, f"{n}M3D{n}M2I50M", reverse=bool(n % 2)) for n in rng.integers(5, 300, 30)]
     batches = [made_batch(reads) for _ in range(3)]
     for batch, n_threads in zip(batches, (1, 2, 7), strict=True):
@@ -387,8 +364,7 @@ def test_any_number_of_threads():
 )
 def test_rows_of_any_alignment(seed, reverse, operations, windows):
     """No event has two rows, and rows are in the order of the reference and of the events, within the windows."""
-    rng = np.random.default_rng(seed)
-    model = made_model(rng, 5)
+    rng, model = random_model(seed, 5)
     cigar = "20M" + "".join(f"{length}{name}" for length, name in operations)
     batch = made_batch([made_read(rng, model, cigar, reverse=reverse, events_per_base=rng.uniform(0.7, 5))])
     bounds = [(start, start + length) for start, length in windows]

@@ -20,7 +20,7 @@ from f5py.options.declaration import declarations
 from f5py.options.table_commands import SummaryOptions
 from f5py.pore_model import builtin
 from f5py.pore_model.model import PoreModel
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
 from ..made_data import ReadSet, last_of_each, run_main

@@ -10,6 +10,8 @@ from f5py.core.batch import Events, ReadBatch, ReadStatus, Rows, RowState
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
+from ..made_batches import read_batch
+
 F32 = np.float32
 _COMPLEMENT = dict(zip("ACGT", "TGCA", strict=True))
 
@@ -53,8 +55,8 @@ def made_batch(seed: int = 0, k: int = 6, n_reads: int = 7) -> ReadBatch:
         event_mean[event_offsets[6] + row_event[row]] = value
     row_state[some[:3]] = RowState.BAD
     letters = np.frombuffer(b"ACGT", np.uint8)
-    return ReadBatch(
-        number=0,
+    return read_batch(
+        n_reads,
         names=[f"read-{i}" + "-x" * (i * 5) for i in range(n_reads)],
         read_index=np.arange(n_reads) * 37,
         status=np.where(n_rows > 0, ReadStatus.OK, ReadStatus.NO_ALIGNMENT).astype(np.uint8),
@@ -62,12 +64,8 @@ def made_batch(seed: int = 0, k: int = 6, n_reads: int = 7) -> ReadBatch:
         reference_start=reference_start,
         reference_end=reference_start + lengths,
         reverse=reverse,
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=np.zeros(n_reads + 1, np.int64),
         reference=letters[rng.integers(0, 4, int(lengths.sum()))],
         reference_offsets=offsets_of(lengths),
-        bases=np.empty(0, np.uint8),
-        base_offsets=np.zeros(n_reads + 1, np.int64),
         samples=np.where(
             rng.random(n_samples.sum()) < 0.9,
             rng.integers(300, 700, n_samples.sum()),

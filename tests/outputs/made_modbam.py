@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import array
+from typing import NamedTuple
 
 import numpy as np
 import pysam
 
-from f5py.core.batch import Calls, ReadBatch
+from f5py.core.batch import Calls
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.bam_records import RawRecords
+
+from ..made_batches import read_batch
 
 REVERSE, SECONDARY, SUPPLEMENTARY = 16, 256, 2048
 HEADER = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": "chr1", "LN": 5000}]})
@@ -41,13 +44,9 @@ def made_batch(genome, records, calls, passed_over=()):
     segments = [genome[record.reference_start : end + 1].encode() for record, end in zip(records, ends, strict=True)]
     cigars = [[length << 4 | kind for kind, length in record.cigartuples] for record in records]
     flat = [call for of_read in calls for call in [*of_read, (0, 0, 99, 0.0)]]  # one element of each read is unused
-    none = np.zeros(n + 1, np.int64)
-    return ReadBatch(
-        number=0,
+    return read_batch(
+        n,
         names=[record.query_name for record in records],
-        read_index=np.arange(n),
-        status=np.zeros(n, np.uint8),
-        contig=np.zeros(n, np.int32),
         reference_start=np.array([record.reference_start for record in records]),
         reference_end=ends,
         reverse=np.array([record.is_reverse for record in records], np.bool_),
@@ -55,13 +54,6 @@ def made_batch(genome, records, calls, passed_over=()):
         cigar_offsets=offsets_of(np.array([len(cigar) for cigar in cigars])),
         reference=np.frombuffer(bytearray().join(segments), np.uint8),
         reference_offsets=offsets_of(np.array([len(segment) for segment in segments])),
-        bases=np.empty(0, np.uint8),
-        base_offsets=none,
-        samples=np.empty(0, np.int16),
-        sample_offsets=none,
-        offset=np.zeros(n, np.float32),
-        unit=np.zeros(n, np.float32),
-        sampling_rate=np.zeros(n, np.float32),
         calls=Calls(
             offsets_of(np.array([len(of_read) + 1 for of_read in calls])),
             np.array([len(of_read) for of_read in calls]),
@@ -98,3 +90,18 @@ def listed_tags(tags, read):
         ("ML", array.array("B", values.tobytes())),
         ("MN", int(tags.length[read])),
     ]
+
+
+class ModifiedBase(NamedTuple):
+    position: int  # in SEQ
+    base: str  # as sequenced
+    code: str
+    probability: int  # the byte
+
+
+def modified_bases(record):
+    """List the calls of a record, as htslib reads its tags, by position."""
+    found = record.modified_bases or {}
+    return sorted(
+        ModifiedBase(at, base, code, value) for (base, _, code), calls in found.items() for at, value in calls
+    )

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from f5py.core.batch import Events, ReadBatch, Rows, RowState
 from f5py.core.offsets import offsets_of
 
+from ..made_batches import read_batch
+
 CONTIGS = ["one", "two"]
 CONTIG_LENGTHS = [50_000, 40_000]
 SAMPLING_RATE = 4000.0
@@ -67,28 +69,14 @@ def rows_batch(reads: list[MadeRead]) -> ReadBatch:
     n = len(reads)
     n_events = [len(read.event_start) for read in reads]
     event_offsets = offsets_of(np.array(n_events, np.int64))
-    none = np.zeros(n + 1, np.int64)
     rng = np.random.default_rng(3)
-    batch = ReadBatch(
-        number=0,
+    batch = read_batch(
+        n,
         names=[f"read_{i}" for i in range(n)],
         read_index=np.arange(n) * 2 + 1,
-        status=np.zeros(n, np.uint8),
         contig=np.arange(n, dtype=np.int32) % 2,
-        reference_start=np.zeros(n, np.int64),
-        reference_end=np.zeros(n, np.int64),
         reverse=np.array([read.reverse for read in reads], np.bool_),
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=none,
-        reference=np.empty(0, np.uint8),
-        reference_offsets=none,
-        bases=np.empty(0, np.uint8),
-        base_offsets=none,
-        samples=np.empty(0, np.int16),
         sample_offsets=np.arange(n + 1, dtype=np.int64) * 9000,
-        offset=np.zeros(n, np.float32),
-        unit=np.ones(n, np.float32),
-        sampling_rate=np.full(n, SAMPLING_RATE, np.float32),
         events=Events.none()._replace(
             offsets=event_offsets,
             start=np.array([x for read in reads for x in read.event_start], np.int32),

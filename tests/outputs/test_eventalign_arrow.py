@@ -17,7 +17,7 @@ from f5py.errors import MissingDependencyError
 from f5py.outputs.events import eventalign_arrow
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.table_columns import TableLayout, as_printed, round_as_printed
+from f5py.outputs.events.table_columns import TableLayout
 
 from .eventalign_rows import made_batch, made_model
 
@@ -209,15 +209,3 @@ def test_levels_are_the_numbers_of_the_text():
     for name in _DECIMALS:
         shown = np.array([row[header.index(name)] for row in rows]).astype(np.float64).astype(np.float32)
         np.testing.assert_array_equal(np.asarray(table[name]), shown)
-
-
-@pytest.mark.parametrize("decimals", [2, 3, 5])
-def test_columns_are_rounded_in_their_place_as_those_of_other_outputs(decimals):
-    odd = [0.0, -0.0, 0.125, -0.125, 0.375, 1e30, -1e30, np.inf, -np.inf, np.nan, 1e-20]
-    halves = np.arange(-2000, 2000) / 2 / 10**decimals
-    values = np.concatenate([odd, halves, np.random.default_rng(1).normal(0, 100, 10_000)]).astype(np.float32)
-    expected = as_printed(values, decimals).astype(np.float32)
-
-    round_as_printed(values, 10.0**decimals)
-
-    assert values.tobytes() == expected.tobytes()

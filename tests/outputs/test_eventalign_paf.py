@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import Cause, ReadStatus
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.outputs.events.eventalign_paf import EventalignPaf
+from f5py.outputs.events.events_sinks import EventalignPaf
 
 from ..examples import examples
 from .made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, made_reads, parse_paf, rows_batch, walk_ends

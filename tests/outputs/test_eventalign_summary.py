@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from f5py.io.reads.read_files import ReadFiles
 from f5py.options.input_names import READDB_SUFFIX
-from f5py.outputs.events.eventalign_summary import EventalignSummary
+from f5py.outputs.events.events_sinks import EventalignSummary
 
 from ..examples import examples
 from .made_rows import SAMPLING_RATE, made_reads, rows_batch

@@ -51,10 +51,10 @@ def test_real_frequencies_read_back_as_the_text_table(
 
 def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs.sites import site_tracks
+    from f5py.outputs.sites import bedmethyl
 
-    monkeypatch.setattr(site_tracks, "_ROWS_PER_TABLE", 7)
-    monkeypatch.setattr(site_tracks, "ROWS_PER_GROUP", 20)
+    monkeypatch.setattr(bedmethyl, "_ROWS_PER_TABLE", 7)
+    monkeypatch.setattr(bedmethyl, "ROWS_PER_GROUP", 20)
     header = (
         "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
         "num_calling_strands\tnum_cpgs\tsequence\n"
@@ -67,12 +67,12 @@ def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
         frequencies = methylation_frequency(io.BytesIO((header + rows).encode()), 0.0, split)
         path = tmp_path / "x.parquet"
         with open(path, "wb") as out:
-            site_tracks.write_frequency_rows(out, frequencies)
+            bedmethyl.write_frequency_rows(out, frequencies)
         content = path.read_bytes()
         for n_rows in (1, 1000):
-            monkeypatch.setattr(site_tracks, "_ROWS_PER_TABLE", n_rows)
+            monkeypatch.setattr(bedmethyl, "_ROWS_PER_TABLE", n_rows)
             with open(path, "wb") as out:
-                site_tracks.write_frequency_rows(out, frequencies)
+                bedmethyl.write_frequency_rows(out, frequencies)
             assert path.read_bytes() == content
         text = io.BytesIO()
         frequencies.write(text)
@@ -85,10 +85,10 @@ def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
 def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block takes its own sites, and nobody copies the sequences of all, which are 4 MB here."""
     pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs.sites import site_tracks
+    from f5py.outputs.sites import bedmethyl
 
-    monkeypatch.setattr(site_tracks, "_ROWS_PER_TABLE", 500)
-    monkeypatch.setattr(site_tracks, "ROWS_PER_GROUP", 500)
+    monkeypatch.setattr(bedmethyl, "_ROWS_PER_TABLE", 500)
+    monkeypatch.setattr(bedmethyl, "ROWS_PER_GROUP", 500)
     header = (
         "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
         "num_calling_strands\tnum_cpgs\tsequence\n"
@@ -100,7 +100,7 @@ def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.Monke
     for _ in range(2):  # the first time, code is imported and compiled
         tracemalloc.start()
         with open(os.devnull, "wb") as out:
-            site_tracks.write_frequency_rows(out, frequencies)
+            bedmethyl.write_frequency_rows(out, frequencies)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 600_000
@@ -108,7 +108,7 @@ def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.Monke
 
 def test_a_table_without_sites(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs.sites.site_tracks import write_frequency_rows
+    from f5py.outputs.sites.bedmethyl import write_frequency_rows
 
     calls = (
         b"chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
-import importlib.util
 import itertools
 import json
-import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,23 +189,3 @@ def test_nothing_is_left_of_a_failed_run(shared_data: Path, tmp_path: Path):
     inputs = ["-b", folder / "reads.bam", "-g", folder / "ref.fa", "--slow5", other, "--skip-unreadable=no"]
     assert run_command("eventalign", *inputs, "--m6anet-json", tmp_path / "m6anet") == 1
     assert list((tmp_path / "m6anet").iterdir()) == []
-
-
-@pytest.mark.skipif(importlib.util.find_spec("m6anet") is None, reason="m6anet is not installed")
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["rna002_sequin", "rna004_lacz"])
-def test_equals_m6anet_itself(align, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    """``m6anet dataprep`` runs on the table; the package is entered beside its door, which opens PyTorch."""
-    spec = importlib.util.find_spec("m6anet")
-    assert spec is not None
-    for package, below in (("m6anet", ""), ("m6anet.scripts", "/scripts")):
-        module = types.ModuleType(package)
-        module.__path__ = [f"{folder}{below}" for folder in spec.submodule_search_locations or ()]
-        monkeypatch.setitem(sys.modules, package, module)
-    dataprep = importlib.import_module("m6anet.scripts.dataprep")
-    table = tmp_path / "events.tsv"
-    align(name, "--scale-events", "--signal-index", "--kmer-view", 5, "-o", table)
-    options = ["--eventalign", str(table), "--out_dir", str(tmp_path / "theirs"), "--min_segment_count", "1"]
-    dataprep.main(argparse.ArgumentParser(parents=[dataprep.argparser()]).parse_args(options))
-    align(name, "--m6anet-json", tmp_path / "ours", "--m6anet-min-reads", 1)
-    assert_same(sites_of_folder(tmp_path / "ours"), sites_of_folder(tmp_path / "theirs"))

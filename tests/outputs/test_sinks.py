@@ -28,7 +28,7 @@ CLASSES = [
     thing
     for module in MODULES
     for thing in vars(import_module(module)).values()
-    if inspect.isclass(thing) and issubclass(thing, Sink) and thing.__module__ == module
+    if inspect.isclass(thing) and issubclass(thing, Sink) and thing.__module__ == module and thing is not Sink
 ]
 
 

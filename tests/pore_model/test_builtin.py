@@ -74,27 +74,11 @@ def test_every_level_is_the_float32_of_the_published_decimal(name: str, shared_d
     np.testing.assert_array_equal(model.level_stdv, np.array(stdv).astype(np.float32))
 
 
-def test_a_model_is_loaded_once() -> None:
-    assert builtin("r9.4_450bps.cpg.6mer") is builtin("r9.4_450bps.cpg.6mer")
-
-
-@pytest.mark.parametrize("name", BUILTIN_MODELS)
-def test_the_levels_are_plain_arrays_that_kernels_of_any_model_take(name: str) -> None:
-    model = builtin(name)
-    for levels in (model.level_mean, model.level_stdv, model.ln_stdv):
-        assert levels.flags.writeable
-        assert levels.flags.c_contiguous
-
-
 def test_the_notice_names_every_file() -> None:
     notice = DATA.joinpath("NOTICE").read_text().splitlines()
     files = {entry.name for entry in DATA.iterdir() if entry.name.endswith(".npz")}
     assert files == {f"{name}.npz" for name in STORED}
     assert files <= set(notice)
-
-
-def test_the_package_stays_small() -> None:
-    assert sum(len(entry.read_bytes()) for entry in DATA.iterdir()) < 3_000_000
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
-from f5py.outputs.events.eventalign_paf import EventalignPaf
-from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
+from f5py.outputs.events.events_sinks import EventalignPaf, EventalignSummary
 from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.formatted_text import StageTables
 from f5py.text.encoding import encoded

@@ -12,7 +12,7 @@ from f5py.errors import PoreModelError
 from f5py.evaluation.agreement import LabelledRatios
 from f5py.pore_model import builtin, read_model
 from f5py.pore_model.model import PoreModel
-from f5py.pore_model.text_output import model_text
+from f5py.pore_model.text_file import model_text
 from f5py.training.noise import CANDIDATES, ENOUGH_WINDOWS, estimate
 
 from ..methylation.made_events import likelihoods, made_events, packed
