@@ -91,7 +91,6 @@ from f5py.mapping.settings import (
     MIN_CNT,
     MIN_DP_MAX,
     MIN_SC,
-    SPLICED,
     ZDROP,
     ZDROP_INV,
 )  # fmt: skip
@@ -100,13 +99,11 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Aligner(NamedTuple):
-    """What a thread aligns with."""
+    """Parameters, earlier alignments and scratch of a thread."""
 
     integers: NDArray[np.int64]  # `f5py.mapping.settings.Parameters`
     made: Made
-    junctions: NDArray[np.int64]  # shape (n, 3): see `f5py.mapping.align._spliced_alignment_numba`
     room: Room
-    cells: NDArray[np.uint8]  # of spliced reads: room for matrices over introns
 
 
 @exact_inner
@@ -139,18 +136,18 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
 
 
 @exact_inner
-def _align(reference, strands, stretch, direction, aligner, ops, n_ops):
+def _align(reference, strands, stretch, direction, aligner, introns, ops, n_ops):
     """Align a stretch, over introns if reads are spliced; see `align_pair`."""
-    if aligner.integers[SPLICED]:
-        return align_spliced(
-            reference, strands, stretch, direction, aligner.junctions, aligner.integers, ops, n_ops, aligner.room,
-            aligner.cells,
-        )  # fmt: skip
-    return align_pair(reference, strands, stretch, aligner.integers, ops, n_ops, aligner.made, aligner.room)
+    if introns is None:
+        return align_pair(reference, strands, stretch, aligner.integers, ops, n_ops, aligner.made, aligner.room)
+    junctions, cells = introns
+    return align_spliced(
+        reference, strands, stretch, direction, junctions, aligner.integers, ops, n_ops, aligner.room, cells
+    )
 
 
 @exact_inner
-def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
+def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, n_ops):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
     Parameters
@@ -159,6 +156,9 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
     read : f5py.mapping.align._stretches_numba.AnchoredRead
     contigs : f5py.mapping.batch.ContigColumns
     aligner : Aligner
+    introns : tuple of arrays, optional
+        Annotated introns (see `f5py.mapping.align._spliced_alignment_numba`) and scratch for matrices over introns;
+        with None the code of spliced reads is not compiled.
     direction : int
         `f5py.mapping.settings.FORWARD` or `BACKWARD`, of the transcript on the read; 0 for neither.
     ops : int64
@@ -185,7 +185,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
         ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
             Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop),
-            direction, aligner, ops, n_ops,
+            direction, aligner, introns, ops, n_ops,
         )  # fmt: skip
         if n_ops > before:
             dp_score += best
@@ -208,10 +208,10 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
         before = n_ops
         ops, n_ops, score, best, best_t, best_q, dropped = _align(
             reference, strands, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1),
-            direction, aligner, ops, n_ops,
+            direction, aligner, introns, ops, n_ops,
         )  # fmt: skip
         code = 0
-        if integers[SPLICED] or most_lost(ops, before, n_ops, score, integers) > min(
+        if introns is not None or most_lost(ops, before, n_ops, score, integers) > min(
             integers[ZDROP], integers[ZDROP_INV]
         ):
             code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
@@ -221,7 +221,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
             ops, n_ops, score, best, best_t, best_q, dropped = _align(
                 reference, strands,
                 Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL_WITH_DROPS, this_band, zdrop),
-                direction, aligner, ops, n_ops,
+                direction, aligner, introns, ops, n_ops,
             )  # fmt: skip
         if before > begin_ops:
             n_ops = join_ops(ops, before, n_ops)
@@ -248,7 +248,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
         ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
             Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP]),
-            direction, aligner, ops, n_ops,
+            direction, aligner, introns, ops, n_ops,
         )  # fmt: skip
         if n_ops > before:
             dp_score += best
@@ -274,21 +274,20 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
 
 
 @exact_inner
-def align_hit_in_directions(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
-    """`align_hit` of transcripts in the read's direction and in the other one, if both are wanted; the better stays."""
+def _align_spliced_hit(hits, h, n_hits, read, contigs, aligner, introns, ops, n_ops):
+    """Align a hit as a transcript in the read's direction, in the other one, or both and keep the better."""
     directions = aligner.integers[DIRECTIONS]
-    if not aligner.integers[SPLICED] or directions != BOTH:
-        n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, directions, ops, n_ops)
-        if aligner.integers[SPLICED]:
-            hits[h, TRANSCRIPT] = 1 if directions == FORWARD else 2
+    if directions != BOTH:
+        n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, introns, directions, ops, n_ops)
+        hits[h, TRANSCRIPT] = 1 if directions == FORWARD else 2
         return n_hits, ops, n_ops
     before = hits[h].copy()
-    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, FORWARD, ops, n_ops)
+    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, introns, FORWARD, ops, n_ops)
     forward = hits[h : h + 2].copy()
     if with_forward > n_hits:
         _remove_hit(hits, h + 1, with_forward)
     hits[h] = before
-    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, BACKWARD, ops, end_forward)
+    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, introns, BACKWARD, ops, end_forward)
     difference = forward[0, DP_SCORE] - hits[h, DP_SCORE]
     if difference < 0 or (difference == 0 and (read.length + hits[h, DP_SCORE]) & 1):
         n_hits = with_backward
@@ -324,7 +323,7 @@ def _reversed(source, begin, n):
 
 @exact_inner
 def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
-    """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
+    """Find an inverted stretch between hit `h` and the previous one, and fill row ``h + 1`` with it.
 
     The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
 
@@ -412,12 +411,12 @@ def drop_poor(hits, n, integers):
 
 
 @exact_inner
-def align_hits_of_read(hits, n_hits, read, contigs, aligner, ops):
+def align_hits_of_read(hits, n_hits, read, contigs, aligner, introns, ops):
     """Align all hits of a read, which may add hits.
 
     Parameters
     ----------
-    hits, n_hits, read, contigs, aligner
+    hits, n_hits, read, contigs, aligner, introns
         See `align_hit`.
     ops : int64
         Overwritten.
@@ -439,7 +438,10 @@ def align_hits_of_read(hits, n_hits, read, contigs, aligner, ops):
                 for field in range(N_FIELDS):
                     larger[j, field] = hits[j, field]
             hits = larger
-        n_hits, ops, n_ops = align_hit_in_directions(hits, i, n_hits, read, contigs, aligner, ops, n_ops)
+        if introns is None:
+            n_hits, ops, n_ops = align_hit(hits, i, n_hits, read, contigs, aligner, introns, 0, ops, n_ops)
+        else:
+            n_hits, ops, n_ops = _align_spliced_hit(hits, i, n_hits, read, contigs, aligner, introns, ops, n_ops)
         if i > 0 and hits[i, SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)

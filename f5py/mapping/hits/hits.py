@@ -41,7 +41,7 @@ _FEW_HITS = 1 << 14
 
 
 class ChainedCounts(NamedTuple):
-    """Numbers of what `chain_reads` has found of each read."""
+    """Numbers of each read's hits and anchors from `chain_reads`."""
 
     hits: NDArray[np.int64]  # shape (n_reads,)
     anchors: NDArray[np.int64]  # shape (n_reads,)
@@ -180,7 +180,7 @@ _INTRON_CELLS = 1 << 26
 
 
 class HitCounts(NamedTuple):
-    """Numbers of what `align_reads` has found of each read."""
+    """Numbers of each read's hits and operations from `align_reads`."""
 
     # hits, ops: shape (n_reads,): operations are those of all hits
     hits: NDArray[np.int64]
@@ -218,8 +218,8 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
         Of `f5py.mapping.settings.Parameters`.
     made : f5py.mapping.align._pair_alignment_numba.Made
         Each thread has a cursor of its own.
-    junctions : int64, shape (n, 3)
-        Annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
+    junctions : int64, shape (n, 3), optional
+        Of spliced reads: annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
     counts : HitCounts
         Filled.
 
@@ -238,9 +238,8 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
-    aligner = Aligner(
-        integers, made, junctions, new_room(), np.empty(_INTRON_CELLS if integers[SPLICED] else 0, np.uint8)
-    )
+    aligner = Aligner(integers, made, new_room())
+    introns = None if junctions is None else (junctions, np.empty(_INTRON_CELLS, np.uint8))
     ops = np.empty(1 << 12, np.int64)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -260,7 +259,7 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
             made.cursor[0] = made.offsets[read]
             made.cursor[1] = made.offsets[read + 1]
             anchored = AnchoredRead(x, y, strands_of(columns.codes, begin, length), length)
-            hits, m, ops, n_ops = align_hits_of_read(hits, m, anchored, contigs, aligner, ops)
+            hits, m, ops, n_ops = align_hits_of_read(hits, m, anchored, contigs, aligner, introns, ops)
             for j in range(m):
                 all_hits, n_all = extended(all_hits, n_all, hits[j])
             all_ops, n_all_ops = extended(all_ops, n_all_ops, ops[:n_ops])
@@ -357,7 +356,8 @@ def align_hits(
     junctions : int64, shape (n, 3), optional
         Annotated introns, see `f5py.mapping.align.junctions`.
     """
-
+    if junctions is None and parameters.integers[SPLICED]:
+        junctions = np.empty((0, 3), np.int64)
     chained = batch.chained
     assert chained is not None
     n = len(batch)
@@ -367,8 +367,7 @@ def align_hits(
     results: list[Any] = []
     seconds = pool.run(
         collecting(align_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,
-        contigs_of(index), parameters.integers, there, np.empty((0, 3), np.int64) if junctions is None else junctions,
-        counts, order=batch.number,
+        contigs_of(index), parameters.integers, there, junctions, counts, order=batch.number,
     )  # fmt: skip
     batch.chained = None
     offsets, op_offsets = offsets_of(counts.hits), offsets_of(counts.ops)
@@ -382,9 +381,9 @@ def align_hits(
 
 
 def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
-    """Rank ``batch.hits``, if they are there, drop those that nobody wants, and give all others mapping qualities.
+    """Rank ``batch.hits``, drop the surplus ones, and set the mapping qualities of the others.
 
-    If they are not there, these are the chained hits, which are used up.
+    Without them the chained hits are ranked and used up.
 
     Return the seconds that all threads together have worked.
     """
@@ -413,6 +412,6 @@ def contigs_of(index: ReferenceIndex) -> ContigColumns:
 
 
 def no_alignments(n_reads: int) -> tuple[NDArray, ...]:
-    """Make what `align_hits` takes if no alignments have been made elsewhere."""
+    """Make an empty set of earlier alignments for `align_hits`."""
     nothing = np.empty((0, 7), np.int64)
     return nothing, nothing, np.empty(0, np.uint32), np.zeros(n_reads + 1, np.int64)

@@ -22,7 +22,7 @@ from f5py.threads.pool import CallingThread
 _HERE: Any = CallingThread()
 
 
-def _no_reads() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
+def _no_reads(preset: str = "map-ont") -> tuple[MappingBatch, ReferenceIndex, Parameters]:
     """Make a batch without reads, with the arrays that the stages fill, an index, and settings."""
     bytes_, int32 = np.empty(0, np.uint8), np.empty(0, np.int32)
     int64, uint64 = np.empty(0, np.int64), np.empty(0, np.uint64)
@@ -31,7 +31,7 @@ def _no_reads() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
     batch.anchors = Anchors(uint64, int64, offsets, int64, offsets, int64, int32, int32)
     batch.chained = ChainedHits(hits, offsets, uint64, int64, offsets)
     batch.hits = Hits(hits, offsets, int64)
-    settings = PRESETS["map-ont"]
+    settings = PRESETS[preset]
     index = ReferenceIndex(
         [], pack(bytes_), offsets, np.zeros((1 << 12) + 1, np.uint32), np.zeros(1, np.uint64), int64, hits, settings.k,
         settings.w, settings.hpc, int64,
@@ -53,6 +53,10 @@ def _hits() -> None:
     align_hits(*_no_reads(), _HERE)
 
 
+def _spliced_hits() -> None:
+    align_hits(*_no_reads("splice"), _HERE)
+
+
 def _ranks() -> None:
     batch, _, settings = _no_reads()
     rank_hits(batch, settings, _HERE)
@@ -70,6 +74,7 @@ def _lines() -> None:
 
 #: See `f5py.jit.warm_up.Stages`; the longest first. None of those of Darwin.
 STAGES: dict[str, Callable[[], object]] = {
+    "spliced hits": _spliced_hits,
     "hits": _hits,
     "chained hits": _chained_hits,
     "mapped records": _records,

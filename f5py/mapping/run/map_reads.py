@@ -164,12 +164,14 @@ def _map(options: MapOptions, ready: MappingReference, times: MapTimes, statisti
 
 def _stages_of(options: MapOptions) -> dict[str, Callable[[], object]]:
     """Return the stages that a first run compiles ahead."""
-    other = "mapped records" if options.is_paf else "mapped lines"
-    return {} if options.is_darwin else {name: stage for name, stage in STAGES.items() if name != other}
+    if options.is_darwin:
+        return {}
+    others = "mapped records" if options.is_paf else "mapped lines", "hits" if options.is_spliced else "spliced hits"
+    return {name: stage for name, stage in STAGES.items() if name not in others}
 
 
 def settings_of(options: MapOptions) -> MapSettings:
-    """Apply what the options change to the preset."""
+    """Apply the options to the preset."""
     settings = PRESETS[options.preset]._replace(**options.changes(), eqx=options.eqx)
     of_site = settings.non_canonical + (settings.junction_bonus if options.junctions else 0)
     check_scores(
@@ -184,7 +186,7 @@ def settings_of(options: MapOptions) -> MapSettings:
 def index_of(
     options: MapOptions, settings: MapSettings, pool: WorkerPool
 ) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
-    """Load the reference's index, its FASTA file if that is there, and the FM-index if seeds are exact matches.
+    """Load index, FASTA file if present, and the FM-index if seeds are exact matches.
 
     Writes both with -d.
     """
