@@ -1,4 +1,4 @@
-"""Mapping of reads to a reference, as minimap2 2.24 does it, or as Darwin does: the door of the mapper.
+"""Read mapping as in minimap2 2.24, or as in Darwin: the public interface of the mapper.
 
 The rest of the package imports from here only. Everything that computes is imported when it is called.
 """
@@ -23,7 +23,7 @@ __all__ = ["MapCounts", "MapOptions", "MappingReference"]
 
 
 def map_command(options: MapOptions) -> MapCounts:
-    """Do what ``f5py map`` does. Raises `F5pyError` for anything wrong with the options, the input or the output."""
+    """Run ``f5py map``. Raises `F5pyError` for anything wrong with the options, the input or the output."""
     from f5py.mapping.command import run
 
     return run(options)
@@ -75,7 +75,7 @@ def compiled_stages() -> dict[str, Callable[[], object]]:
 
 
 def gpu_checks() -> dict[str, Callable[[GpuDevice, WorkerPool], None]]:
-    """Return trials of the kernels by name: each raises if the device does not compute what the CPU does."""
+    """Return checks of the kernels by name: each raises if the results of device and CPU differ."""
     from f5py.mapping.gpu.checks import CHECKS
 
     return CHECKS

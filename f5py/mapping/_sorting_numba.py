@@ -30,7 +30,7 @@ def _insert(x, y, begin, end):
 
 @exact_inner
 def sort_pairs(x, y, begin, end, scratch):
-    """Sort ``x[begin:end]`` in place, and `y` with it, with equal keys in the order of minimap2's radix sort.
+    """Sort ``x[begin:end]`` in place with `y`; equal keys get the order of minimap2's radix sort.
 
     `scratch` has `SORT_SCRATCH` int64 elements.
     """

@@ -1,4 +1,4 @@
-"""Map reads to a reference: what ``f5py map`` does."""
+"""Map reads to a reference: the command ``f5py map``."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _STRAND = np.uint64(63)
 
 @exact_inner
 def set_coordinates(hit, x, y, read_length):
-    """Set what follows from the anchors of a hit."""
+    """Set strand, coordinates and lengths of a hit from its anchors."""
     first = hit[FIRST]
     last = first + hit[COUNT] - 1
     span = (y[first] >> 32) & 0xFF

@@ -1,4 +1,4 @@
-"""The index of a reference in a file, whose arrays are mapped into memory.
+"""Index file of a reference, with arrays that are mapped into memory.
 
 The file begins with its version, the size of a header and that header as JSON, and has the arrays behind it, each at a
 page. Checksums of all that, block by block, are at its end, with one of their own.
@@ -56,7 +56,7 @@ _MOST_BASES, _MOST_WINDOW = 28, 255
 
 
 def index_writer(path: str) -> str:
-    """Return the program that wrote an index, "f5py" or "minimap2", by the first bytes; "" for any other file.
+    """Recognize the program that wrote an index: "f5py", "minimap2", or "" for any other file.
 
     Raises `InputFileError` if it is an index of another version of f5py, or cannot be read.
     """
@@ -124,7 +124,7 @@ def write_index(index: ReferenceIndex, reference: str | None, path: str, fm_inde
 
 
 def _check_blocks(content: NDArray[np.uint8], end: int, read: int, n_threads: int) -> None:
-    """Raise `DamagedValueError` if a block up to byte `read` has not its checksum, of which those behind `end` are."""
+    """Raise `DamagedValueError` if a block up to byte `read` differs from its checksum behind `end`."""
     checksums, own = content[end:-4].tobytes(), content[end:][-4:].tobytes()
     is_good = len(checksums) == 4 * -(-end // _BLOCK) and isal_zlib.crc32(checksums) == int.from_bytes(own, "little")
     if not is_good:
@@ -172,7 +172,7 @@ def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
 
 
 def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
-    """Read the FM-index of a file, if any; raise `DamagedValueError` if compiled code would leave its arrays."""
+    """Read a file's FM-index, if any; raise `DamagedValueError` if it points outside of its arrays."""
     blocks, ends, first_rows, places = (arrays[name] for name in _FM_ARRAYS)
     if not any(map(len, (blocks, ends, first_rows, places))):
         return None
@@ -244,7 +244,7 @@ class _IndexFile:
 
 @contextmanager
 def _blaming(path: str) -> Iterator[None]:
-    """Turn what is wrong with a file into an `InputFileError`."""
+    """Turn problems with a file into an `InputFileError`."""
     try:
         yield
     except OSError as problem:
@@ -284,7 +284,7 @@ def read_index(path: str, pool: WorkerPool) -> tuple[ReferenceIndex, str | None,
 
 
 class IndexBases:
-    """The contigs of an index in a file, as `f5py.io.reads.indexed_fasta.IndexedFasta` has those of a FASTA file.
+    """Contigs of an index file, with the interface of `IndexedFasta`.
 
     Raises `InputFileError` if the file is damaged.
     """

@@ -324,9 +324,9 @@ class MapOptions(GpuOptions):
 
 
 def parse_read_group(text: str) -> str:
-    r"""Parse a read group as minimap2's -R has it: a header line with ``\t`` for tabs and two backslashes for one.
+    r"""Parse a read group as minimap2's -R: a header line with ``\t`` for tabs and escaped backslashes.
 
-    Backslashes that a workflow language or a shell has doubled are read as one. Raises `UsageError` if what results is
+    Backslashes that a workflow language or a shell has doubled are read as one. Raises `UsageError` if the result is
     not a line of the SAM specification with a unique, printable ID.
     """
     single = text
@@ -355,12 +355,12 @@ def parse_read_group(text: str) -> str:
 def check_scores(
     match: int, mismatch: int, opens: tuple[int, int], extends: tuple[int, int], of_site: int | None = None
 ) -> None:
-    """Raise `UsageError` for scores that cannot be had: differences of neighbouring cells must fit into a byte.
+    """Raise `UsageError` if the differences of neighboring cells would not fit into a byte.
 
     Parameters
     ----------
     of_site : int, optional
-        Of spliced reads: what the end of an intron can cost or gain.
+        Of spliced reads: largest penalty or bonus of the end of an intron.
     """
     if extends[0] < extends[1] or opens[0] + extends[0] > opens[1] + extends[1]:
         raise UsageError(

@@ -176,7 +176,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         raise NotImplementedError
 
     def results(self, options: OptionsOfRun) -> list[str | None]:
-        """Return the outputs whose folders may hold the parts of ``--resume``, the preferred first."""
+        """Return the outputs with folders that may hold the parts of ``--resume``, the preferred first."""
         return [options.output]
 
     def check_parts(self, options: OptionsOfRun) -> None:

@@ -293,7 +293,7 @@ def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops, shortest_intro
 
 @exact_inner
 def append_op(ops, n_ops, op, length, begin):
-    """Append an operation, or lengthen the last one if it stands at `begin` or behind; return the new length."""
+    """Append an operation, or lengthen an equal last one from `begin` on; return the new length."""
     if n_ops > begin and (ops[n_ops - 1] & 15) == op:
         ops[n_ops - 1] += length << 4
         return n_ops

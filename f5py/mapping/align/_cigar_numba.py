@@ -1,4 +1,4 @@
-"""Jitted loops over the CIGAR string of a hit: tidying up, scores, the search for drops; see `base_alignment`."""
+"""Jitted loops over CIGAR operations: left-alignment of gaps, scores and drops of the score."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _ONE = np.uint64(1)
 
 @exact_inner
 def log2_of(n):
-    """Approximate binary logarithm of a positive integer, as float32: `f5py.mapping.settings.log2_approximation`."""
+    """Approximate the binary logarithm of a positive integer: `settings.log2_approximation`."""
     z = np.float32(n)
     exponent = np.float32(-1)
     while z >= np.float32(2):
@@ -85,7 +85,7 @@ def most_lost(ops, begin, n_ops, score, integers):
 
 @exact_inner
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
-    """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
+    """Find a drop of the score along a path: 0 for none, 1 for a drop, 2 if an inversion explains it.
 
     Among spliced reads, or on one strand only, no inversion is looked for.
 
@@ -170,7 +170,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
 
 @exact_inner
 def tidy(hit, ops, reference, r, strand, s):
-    """Shift gaps to the left, merge what can be merged, drop a leading gap; return the bases dropped of each sequence.
+    """Left-align gaps, merge operations and drop a leading gap; return the bases dropped of each sequence.
 
     Parameters
     ----------

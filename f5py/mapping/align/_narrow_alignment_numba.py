@@ -1,4 +1,4 @@
-"""The jitted loop of the alignment of two stretches within a narrow band; see `f5py.mapping.align.base_alignment`.
+"""Jitted loop of the alignment of two stretches within a narrow band; see `base_alignment`.
 
 The same values as those of `f5py.mapping.align._alignment_numba.fill`, of a band that is one vector wide: all that one
 anti-diagonal needs of the one before stays in registers. On every second anti-diagonal the rows of the lanes go on by
@@ -36,7 +36,7 @@ FRONT, BEHIND = WIDE, 2 * WIDE
 
 @exact_inner
 def fill_narrow(target, n, query, m, integers, rows, cells):
-    """Compute the cells of a global alignment with ``|i - j| <= NARROW``; of equal scores the earlier gap is taken.
+    """Compute a global alignment within ``|i - j| <= NARROW``; ties go to the earlier gap.
 
     Parameters
     ----------

@@ -95,10 +95,10 @@ def _find_made(made, stretch):
 
 @exact_inner
 def _most_beyond(n, m, width, integers):
-    """Bound the score of an alignment of `n` to `m` bases that leaves ``|i - j| <= width``; for ``n - m`` within it.
+    """Bound the score of a global alignment that leaves the band ``|i - j| <= width``.
 
-    Such an alignment has a gap of more than `width` bases in all, and its way back to the corner has one as well; what
-    is left of the shorter sequence are matches at best.
+    Its gaps have more than `width` bases in all, and so have those on its way back to the corner, which lies within the
+    band. The rest of the shorter sequence are matches at best.
     """
     there = width + 1
     most = np.int64(UNREACHED)
@@ -112,7 +112,7 @@ def _most_beyond(n, m, width, integers):
 
 @exact_inner
 def _width_for(n, m, band, score, integers):
-    """Find the narrowest band, in whole vectors, that no alignment of at least this score leaves; else `band`."""
+    """Find the narrowest band in whole vectors that no alignment with this score leaves, or `band`."""
     width = LANES - 1
     end = min(band, max(n, m) - 1)
     while width < end and (abs(n - m) > width or _most_beyond(n, m, width, integers) >= score):
@@ -122,7 +122,7 @@ def _width_for(n, m, band, score, integers):
 
 @exact_kernel
 def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
-    """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`, unless that has been `made`.
+    """Align a stretch and append its path to `ops`, or copy its alignment if that is in `made`.
 
     Parameters
     ----------

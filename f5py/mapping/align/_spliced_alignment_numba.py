@@ -1,4 +1,4 @@
-"""Jitted loops of the alignment of two stretches over introns; see `f5py.mapping.align.base_alignment`.
+"""Jitted loops of the alignment of two stretches over introns; see `base_alignment`.
 
 As in `_alignment_numba`, differences between neighboring cells fit into a byte, and 32 cells of an anti-diagonal are
 computed at once. The second deletion is an intron here; there is no second insertion and no band.

@@ -264,7 +264,7 @@ def left_limits(x, y, first, rs, qs, integers):
 
 @exact_inner
 def right_limits(x, y, last, re, qe, contig_length, read_length, integers):
-    """Find where the alignment behind the last cut (`re`, `qe`) may end; `x` and `y` are all anchors of the read."""
+    """Find the furthest end of the alignment behind the last cut (`re`, `qe`)."""
     re0 = np.int64(x[last] & _LOW) + 1
     qe0 = (y[last] & 0xFFFFFFFF) + 1
     re1 = contig_length
@@ -364,13 +364,13 @@ def ends_of_hit(hit, read, contigs, integers):
 
 @exact_inner
 def ends_gap(flags, is_last, m, n):
-    """Return whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones do not come here."""
+    """Return whether a gap of `m` and `n` bases ends at a used anchor with these flags."""
     return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
 
 
 @exact_inner
 def list_stretches(hit, read, contigs, integers, keys):
-    """List what `align_hit` aligns if no score drops; return how many stretches there are.
+    """List the stretches that `align_hit` aligns if no score drops; return their number.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ def _deactivate(tree, half, rank, priority):
 
 @exact_inner
 def _best_active(tree, half, low, high, priority):
-    """Find the active rank in ``[low, high)`` of the largest priority, of equal ones the last; -1 if there is none."""
+    """Find the last active rank in ``[low, high)`` with the largest priority, or -1."""
     best = np.int64(-1)
     value = 0.0
     left = half + low
@@ -196,7 +196,7 @@ def _best_active(tree, half, low, high, priority):
 
 @exact_inner
 def _ranks_within(y_sorted, n, reach, low, high):
-    """Fill, for each rank, the first ranks whose positions are above the own one less `reach`, and not less than it."""
+    """Fill for each rank the first rank above its position less `reach`, and the first at or above it."""
     first = 0
     same = 0
     for r in range(n):

@@ -125,7 +125,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
 
 @exact_kernel
 def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
-    """`score_anchors` of reads, whose anchors stand between `offsets`.
+    """Score the anchors of several reads; see `score_anchors`.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
 
 
 def score_chains(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
-    """Fill the scores and predecessors of all anchors; return the seconds that all threads together have worked."""
+    """Fill the scores and predecessors of all anchors; return the seconds summed over threads."""
     anchors = batch.anchors
     assert anchors is not None
     f, p = np.empty(len(anchors.x), np.int32), np.empty(len(anchors.x), np.int32)

@@ -61,7 +61,7 @@ class CutChains(NamedTuple):
 
 
 class PackedJoins(NamedTuple):
-    """Anchors and segments of reads to be joined as a GPU takes them, and what it makes of them."""
+    """Buffers of a GPU: anchors and segments of reads to be joined, and the resulting chains."""
 
     anchors: NDArray[np.int32]  # shape (n_anchors, 2): see `f5py.mapping.chain.segments.pack_anchors`
     segments: NDArray[np.int32]  # shape (n_segments, 2): first anchor, and twice the number of anchors
@@ -107,7 +107,7 @@ def copy_chains(cut, read, out):
 
 @exact_inner
 def _reach_of(integers):
-    """Compute the largest distance to an anchor that is tried: those nearby are even if the bandwidth is narrower."""
+    """Compute the largest distance to a candidate anchor: the bandwidth, but at least the inner distance."""
     return np.uint64(max(integers[MAX_GAP], integers[BW_LONG], INNER_DISTANCE))
 
 

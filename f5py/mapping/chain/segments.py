@@ -46,7 +46,7 @@ def begins_segment(x, at, reach):
 
 @exact_inner
 def pack_anchors(x, y, begin, n, packed, to):
-    """Copy anchors as a GPU takes them: last base on the contig; span << SPAN_SHIFT | last base on the read."""
+    """Pack anchors for a GPU: last base on the contig; span << SPAN_SHIFT | last base on the read."""
     for k in range(n):
         packed[to + k, 0] = x[begin + k] & _LOW
         span = (y[begin + k] >> 32) & 0xFF
@@ -55,7 +55,7 @@ def pack_anchors(x, y, begin, n, packed, to):
 
 @exact_inner
 def unpack_chains(chains, at, n, offset, scores, begin):
-    """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read."""
+    """Fill the scores and predecessors of a segment that begins `offset` anchors into its read."""
     f, p = scores
     for k in range(n):
         f[begin + k] = chains[at + k, 0]

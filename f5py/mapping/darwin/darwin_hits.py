@@ -52,7 +52,7 @@ def is_good(results: NDArray[np.int64], integers: NDArray[np.int64]) -> NDArray[
 
 
 def best_of_pairs(table: NDArray[np.int64], results: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of the best run of every two reads, either one the query, ordered by query and target.
+    """Return the row of the best run of each pair of reads, ordered by query and target.
 
     ``table[:, READ]`` counts the same reads as ``table[:, TARGET]``.
     """
@@ -226,7 +226,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
 
 @exact_kernel
 def judge_reads(hits, first, n_hits, integers, floats):
-    """Find secondary hits and mapping qualities read by read; move the remaining hits of a read to its front.
+    """Find secondary hits and mapping qualities; move the remaining hits of each read to its front.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def _kmer(strand, at, k):
 
 @exact_inner
 def _candidates_of(strand, which, seeds, offsets, integers, bins, touched, found, n):
-    """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
+    """Append a strand's candidates to `found`; return `found`, the number of candidates and `touched`.
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ def _fill(target, read, r, n, o, m, backwards, finds_best, plain, integers, work
 
 @exact_inner
 def _start(target, read, r, o, k, plain, integers, work):
-    """Fill a candidate's first tile; return its end on target and read (-1: nothing aligns), and its best cell."""
+    """Fill a candidate's first tile; return its end on target and read, or -1, and its best cell."""
     tile = integers[TILE]
     after = k if integers[AFTER_SEED] else 0
     r += after
@@ -204,9 +204,9 @@ def _start(target, read, r, o, k, plain, integers, work):
 
 @exact_inner
 def extend(target, read, r, o, plain, integers, work, result, ops):
-    """Extend a candidate in both directions from its seed at `r` and `o`; fill its result, 0 if nothing aligns.
+    """Extend a candidate in both directions from its seed; fill its result, 0 if nothing aligns.
 
-    With room for them, the columns of the path are filled, whose number and ``result[LEFT]`` are known then.
+    The columns of the path are filled if there is room for them; their number and ``result[LEFT]`` are then known.
     """
     tile = integers[TILE]
     n_left = result[LEFT]
@@ -321,7 +321,7 @@ def new_work():
 
 @exact_inner
 def take_bases(target, r, n, read, o, m, backwards, bases):
-    """Copy the bases of a tile: `n` of the target and `m` of the read, before ``(r, o)``, or behind it backwards.
+    """Copy the `n` and `m` bases of a tile before ``(r, o)``, or those behind it in reverse.
 
     The read's bases are reversed.
     """
@@ -346,7 +346,7 @@ def take_bases(target, r, n, read, o, m, backwards, bases):
 
 @exact_inner
 def fill_tile(n, m, integers, finds_best, work):
-    """Fill the cells of a tile of `n` rows (target) and `m` columns (read); return the best score and its cell.
+    """Fill the cells of a tile, a row for each target base; return the best score and its cell.
 
     With `finds_best` the best cell is that in the last row, and there in the last column, of equal ones.
     """

@@ -52,7 +52,7 @@ _PAIRS_OF_ROW = 300
 _BLOCK_NS, _WARP_NS, _CPU_NS = (450, 25), (100, 250), (220, 68)
 
 
-class _Part(TransferredArrays):
+class _ChainPart(TransferredArrays):
     """Part of the arena, with room for anchors and segments."""
 
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
@@ -66,7 +66,7 @@ class _Part(TransferredArrays):
         self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
 
 
-class GpuChaining(GpuPartPool[_Part]):
+class GpuChaining(GpuPartPool[_ChainPart]):
     """Backend that fills the scores and predecessors of a batch's anchors.
 
     Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
@@ -100,7 +100,7 @@ class GpuChaining(GpuPartPool[_Part]):
             / (_ANCHOR + _SEGMENT / SMALLEST)
         )
         n = min(room, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
-        n = self._take_parts(_N_PARTS, n, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
+        n = self._take_parts(_N_PARTS, n, _FEWEST_ANCHORS, lambda size: _ChainPart(size, zero_copy))
         self._note_size(n, "anchors")
         self._checked(self._check, parameters.integers.tobytes() + parameters.gap_penalty.tobytes())
 
@@ -191,7 +191,7 @@ class GpuChaining(GpuPartPool[_Part]):
         return np.where(segments.work >= wide * segments.sizes, first, first + 1)
 
     def _launch(
-        self, part: _Part, places: NDArray[np.int64], kinds: NDArray[np.int64], is_cut: NDArray[np.bool_]
+        self, part: _ChainPart, places: NDArray[np.int64], kinds: NDArray[np.int64], is_cut: NDArray[np.bool_]
     ) -> None:
         """Queue the copies and kernels of a round."""
         integers = self._parameters.integers

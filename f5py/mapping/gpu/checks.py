@@ -1,4 +1,4 @@
-"""Trials of a GPU's mapping kernels: each raises if the device does not compute what the CPU does."""
+"""Checks of a GPU's mapping kernels: each raises if the results of device and CPU differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BASES = 20_000
 
 
 def check_chains_and_alignments(device: GpuDevice, pool: WorkerPool) -> None:
-    """Seed, chain and align made-up reads."""
+    """Seed, chain and align simulated reads."""
     numbers = parameters(PRESETS["map-ont"], 10)
     index, _ = made_reads(numbers, pool)
     GpuMapping(device, index, numbers, pool, _BASES).close()

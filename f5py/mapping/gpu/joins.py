@@ -36,7 +36,7 @@ _THREADS, _WARPS = 128, 4
 _MOST_SKIPPED = 1 << 30
 
 
-class _Part(TransferredArrays):
+class _JoinPart(TransferredArrays):
     """Part of the arena, with room for anchors."""
 
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
@@ -52,7 +52,7 @@ class _Part(TransferredArrays):
         self.device["priorities"] = cupy.empty(self.n_anchors, np.float64)
 
 
-class GpuJoins(GpuPartPool[_Part]):
+class GpuJoins(GpuPartPool[_JoinPart]):
     """Backend that scores the joins of a batch.
 
     Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
@@ -78,7 +78,7 @@ class GpuJoins(GpuPartPool[_Part]):
         self._functions = self._started(lambda: functions(device.number, (), "joins"))
         (self._penalties,) = self._started(lambda: copy_to_device(parameters.gap_penalty))
         most = min(memory // _N_PARTS // _ANCHOR, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
-        self._take_parts(_N_PARTS, most, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
+        self._take_parts(_N_PARTS, most, _FEWEST_ANCHORS, lambda size: _JoinPart(size, zero_copy))
         self._checked(self._check, parameters.integers.tobytes() + parameters.floats.tobytes())
 
     @staticmethod
@@ -132,7 +132,7 @@ class GpuJoins(GpuPartPool[_Part]):
         with self._lock:
             self.n_joined += len(reads)
 
-    def _launch(self, part: _Part, n: int, n_segments: int) -> None:
+    def _launch(self, part: _JoinPart, n: int, n_segments: int) -> None:
         """Queue the copies and the kernel of a round."""
         integers = self._parameters.integers
         part.upload("anchors", 2 * n)

@@ -35,7 +35,7 @@ _MOST_SUM = 2**31 - 1
 _THREADS, _SCAN_THREADS, _LANES = 256, 512, 32
 
 
-class _Part(TransferredArrays):
+class _MemPart(TransferredArrays):
     """Part of the arena, with room for bases, reads, matches and places."""
 
     def __init__(self, n_bases: int, zero_copy: bool) -> None:
@@ -59,7 +59,7 @@ class _Part(TransferredArrays):
         self.device["counts"] = cupy.empty(n // _LANES + 1, np.int32)
 
 
-class GpuMems(GpuPartPool[_Part]):
+class GpuMems(GpuPartPool[_MemPart]):
     """Backend that fills the anchors of a batch from maximal exact matches.
 
     Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
@@ -104,7 +104,7 @@ class GpuMems(GpuPartPool[_Part]):
         fraction = memory_fraction(mem_frac, device.integrated)
         room = int((device.free_memory * fraction - used) / _N_PARTS / _BYTES_OF_BASE)
         n = min(room, _MOST_BASES, max(max_bases, _FEWEST_BASES))
-        n = self._take_parts(_N_PARTS, n, _FEWEST_BASES, lambda size: _Part(size, zero_copy))
+        n = self._take_parts(_N_PARTS, n, _FEWEST_BASES, lambda size: _MemPart(size, zero_copy))
         self._note_size(n, "bases", "Searching")
         self._checked(lambda: self._check(bases))
 
@@ -145,7 +145,7 @@ class GpuMems(GpuPartPool[_Part]):
         take_anchors(batch, results, sums)
 
     def _find(
-        self, part: _Part, batch: MappingBatch, first: int, end: int
+        self, part: _MemPart, batch: MappingBatch, first: int, end: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
         """Find the matches of a round's reads, offsets of their places, and these; None if they do not fit."""
         search, run = self._search, self._functions

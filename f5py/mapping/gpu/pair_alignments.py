@@ -1,9 +1,9 @@
 """Base alignment of stretches on a GPU, for the hits that the CPU threads find with it.
 
-What will be aligned is listed before (`f5py.mapping.hits.planned`). The GPU takes the stretches whose cells it has room
-for: short ones that no band cuts, a warp each; and, a block each, long ends of reads within their band and long gaps
-within one that is narrower than theirs, where the score proves that no better path leaves it. `align_hits` takes its
-results where it asks for just these, and aligns all others itself: also what follows from scores that drop.
+The stretches are listed first (`f5py.mapping.hits.planned`). A warp aligns each short stretch that no band cuts. A
+block aligns each long read end within its band, and each long gap within a narrower band, where the score proves that
+no better path leaves it. `align_hits` uses these results and aligns all other stretches itself, also those that follow
+from scores that drop.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _UNPACKED = 1 << 26
 _SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
 
 
-class _Part(TransferredArrays):
-    """Part of the arena, with room for bases, stretches, operations, slots, words of banded cells, and a batch."""
+class _AlignmentPart(TransferredArrays):
+    """Part of the arena for a batch: bases, stretches, operations, slots and words of banded cells."""
 
     def __init__(self, n_bases: int, n_slots: int, n_read: int, zero_copy: bool) -> None:
         self.n_read = n_read
@@ -82,7 +82,7 @@ class _Part(TransferredArrays):
         self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
 
 
-class GpuAlignments(GpuPartPool[_Part]):
+class GpuAlignments(GpuPartPool[_AlignmentPart]):
     """Aligner of stretches.
 
     Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or does not work.
@@ -110,7 +110,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         self._functions = self._started(lambda: functions(device.number, (), "alignments"))
         self._reference: tuple[PackedBases, Any] | None = None
         fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
-        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, n_read, zero_copy))
+        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _AlignmentPart(packed, size, n_read, zero_copy))
 
     @property
     def n_bytes(self) -> int:
@@ -172,7 +172,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         ops = all_ops[0] if len(all_ops) == 1 else np.concatenate([np.empty(0, np.uint32), *all_ops])
         return stretches.keys, stretches.results, ops, stretches.offsets
 
-    def _launch(self, part: _Part, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
+    def _launch(self, part: _AlignmentPart, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
         """Queue the copies and the kernels of a round; bases are packed if the device has no reference."""
         n, n_whole = len(some.rows), some.n_whole
         part.upload("tasks", N_TASK * n)
@@ -244,7 +244,7 @@ class _Round(NamedTuple):
     threads: int  # of such a block, 0 if there is none
 
 
-def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
+def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[_Round]:
     """Divide the stretches into rounds for the GPU, those with most cells first."""
     whole, others = np.empty((2, len(keys)), np.int64)
     n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
@@ -266,7 +266,9 @@ def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
         yield _Round(last, len(last), 0)
 
 
-def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> Iterator[tuple[NDArray[np.int64], int]]:
+def _banded(
+    keys: NDArray[np.int64], rows: NDArray[np.int64], part: _AlignmentPart
+) -> Iterator[tuple[NDArray[np.int64], int]]:
     """Yield rounds of the rows to align within their bands, and the threads of a block."""
     keys = keys[rows]
     n, m, kind = keys[:, 1], keys[:, 3], keys[:, 4]
@@ -292,7 +294,7 @@ def _widths(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _words_of(keys: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """Return the words of cells of stretches aligned within a band by so many threads, in whole cache lines."""
+    """Return the words of cells of each banded stretch, in whole cache lines."""
     n, m = keys[:, 1], keys[:, 3]
     n_diagonals = np.minimum(n + m - 1, 2 * np.minimum(n, m) + _widths(keys) + 2)  # the band ends with the shorter one
     return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // LANES) * LANES
@@ -401,7 +403,7 @@ def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
 
 @exact_kernel
 def fill_tasks(keys, rows, read_of, offsets, room_of_ops, tasks, sources):
-    """Fill the kernels' tasks for stretches with concatenated bases; return the numbers of bases and operations.
+    """Fill the kernels' tasks for concatenated stretches; return the numbers of bases and operations.
 
     Parameters
     ----------

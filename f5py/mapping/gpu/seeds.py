@@ -1,10 +1,9 @@
 """Seeds of reads and their sorted anchors on a GPU, with the CPU threads beside it.
 
-The index of the reference is copied to the device once. The reads of a batch go there in as many rounds as the arena's
-part needs: what comes back first is how many anchors each has, and then these, sorted. Where the order depends on the
-CPU's way of sorting, they come as they are, and the CPU threads sort them. These find the seeds of what is rare: reads
-with unknown bases, and reads in which a minimizer may be frequent. All is done in whole numbers: who has found the
-seeds does not show in the result.
+The index of the reference is copied to the device once. The reads of a batch are copied in as many rounds as the
+arena's part needs. Each round returns the numbers of anchors, then the sorted anchors. Where the order depends on the
+CPU's sort, the CPU threads sort them. The CPU threads also find the seeds of rare kinds of reads: with unknown bases,
+or with a minimizer that may be frequent. All arithmetic is in integers, so both give the same seeds.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _THREADS, _WARPS = 128, 4
 _N_FOUND = 5
 
 
-class _Part(TransferredArrays):
+class _SeedPart(TransferredArrays):
     """Part of the arena, with room for bases, reads and anchors."""
 
     def __init__(self, n_bases: int, zero_copy: bool) -> None:
@@ -80,7 +79,7 @@ class _Index(NamedTuple):
         return cls(directory, entries, places, index.bits)
 
 
-class GpuSeeds(GpuPartPool[_Part]):
+class GpuSeeds(GpuPartPool[_SeedPart]):
     """Backend that finds the anchors of a batch.
 
     Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
@@ -109,7 +108,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         self._index = self._started(lambda: _Index.of(index))
         room = (memory - _size_of(index)) // _N_PARTS // _BYTES_OF_BASE
         most = min(room, _MOST_BASES, max(max_bases, _FEWEST_BASES))
-        self._take_parts(_N_PARTS, most, _FEWEST_BASES, lambda size: _Part(size, zero_copy))
+        self._take_parts(_N_PARTS, most, _FEWEST_BASES, lambda size: _SeedPart(size, zero_copy))
         self._checked(self._check, parameters.integers.tobytes() + parameters.floats.tobytes())
 
     @staticmethod
@@ -163,7 +162,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         )
 
     def _find_round(
-        self, part: _Part, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
+        self, part: _SeedPart, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
         marks: tuple[NDArray[np.bool_], NDArray[np.bool_]], results: list[Any],
     ) -> None:  # fmt: skip
         """Find the anchors of some reads; mark those left to the CPU threads, and those left unsorted."""
@@ -182,7 +181,7 @@ class GpuSeeds(GpuPartPool[_Part]):
                 self._place(part, chosen[has_ties], first, found, index, results, False)
 
     def _place(
-        self, part: _Part, chosen: NDArray[np.int64], first: int, found: NDArray[np.int64], index: _Index,
+        self, part: _SeedPart, chosen: NDArray[np.int64], first: int, found: NDArray[np.int64], index: _Index,
         results: list[Any], is_sorted: bool,
     ) -> NDArray[np.bool_]:  # fmt: skip
         """Add the anchors of a round's reads to the results; return which have another order than the CPU's."""
@@ -194,7 +193,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         results.append((first + chosen, x, y, part.host["used"][used].copy()))
         return part.host["has_ties"][: len(chosen)] != 0
 
-    def _launch_find(self, part: _Part, batch: MappingBatch, first: int, end: int, index: _Index) -> None:
+    def _launch_find(self, part: _SeedPart, batch: MappingBatch, first: int, end: int, index: _Index) -> None:
         """Queue the copies and the kernel that finds the seeds of a round's reads."""
         integers, n = self._parameters.integers, end - first
         part.put("bases", batch.codes[batch.offsets[first] : batch.offsets[end]])
@@ -209,8 +208,8 @@ class GpuSeeds(GpuPartPool[_Part]):
         part.download("found", _N_FOUND * n)
 
     def _launch_place(
-        self, part: _Part, chosen: NDArray[np.int64], first_anchors: NDArray[np.int64], first_used: NDArray[np.int64],
-        index: _Index, is_sorted: bool,
+        self, part: _SeedPart, chosen: NDArray[np.int64], first_anchors: NDArray[np.int64],
+        first_used: NDArray[np.int64], index: _Index, is_sorted: bool,
     ) -> None:  # fmt: skip
         """Queue the kernels that write, and may sort, the anchors of a round's reads, and the copies."""
         n = len(chosen)
@@ -238,7 +237,7 @@ class GpuSeeds(GpuPartPool[_Part]):
 
 
 def _size_of(index: ReferenceIndex) -> int:
-    """Bytes of what is copied of an index."""
+    """Bytes of an index on the device."""
     return index.directory.nbytes + index.entries.nbytes + index.places.nbytes
 
 

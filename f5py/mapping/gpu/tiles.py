@@ -1,8 +1,8 @@
 """Alignments in tiles on a GPU: a warp extends a candidate from its first tile to both ends.
 
 The candidates of a batch go to the GPU in rounds for which there is room, those with most work first. A batch with
-more bases than there is room for, or with hardly any candidates, is left to the CPU threads. All is done in whole
-numbers: who extends a candidate does not show in the result.
+more bases than there is room for, or with hardly any candidates, is left to the CPU threads. All arithmetic is in
+integers, so GPU and CPU give the same result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Targets(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-class _Part(TransferredArrays):
+class _TilePart(TransferredArrays):
     """Part of the arena, with room for candidates, bases and paths."""
 
     def __init__(self, n_candidates: int, n_bases: int, zero_copy: bool) -> None:
@@ -89,7 +89,7 @@ class _Part(TransferredArrays):
         self.device["cells"] = cupy.empty(self.n_candidates * _CELL_WORDS, np.uint32)
 
 
-class GpuTiles(GpuPartPool[_Part]):
+class GpuTiles(GpuPartPool[_TilePart]):
     """Backend that extends the candidates of a batch against the targets of an index.
 
     Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
@@ -121,7 +121,7 @@ class GpuTiles(GpuPartPool[_Part]):
         memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated) / _N_PARTS)
         room = (memory - (2 + _PATHS_OF_BASE) * n_bases) // _CANDIDATE
         n = self._take_parts(
-            _N_PARTS, min(room, _MOST_CANDIDATES), _FEWEST_CANDIDATES, lambda size: _Part(size, n_bases, zero_copy)
+            _N_PARTS, min(room, _MOST_CANDIDATES), _FEWEST_CANDIDATES, lambda size: _TilePart(size, n_bases, zero_copy)
         )
         self._note_size(n, "candidates")
         self._checked(self._check)
@@ -191,7 +191,7 @@ class GpuTiles(GpuPartPool[_Part]):
                 with self._lock:
                     self.n_extended += n
 
-    def _launch(self, part: _Part, targets: _Targets, n: int, n_path_bytes: int) -> None:
+    def _launch(self, part: _TilePart, targets: _Targets, n: int, n_path_bytes: int) -> None:
         """Queue the copies and the kernel of a round."""
         places = (K, OVERLAP, FIRST_SCORE, AFTER_SEED, MATCH, MISMATCH, GAP_OPEN, GAP_EXTEND)
         part.upload("candidates", _N_NUMBERS * n)

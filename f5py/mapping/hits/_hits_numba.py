@@ -1,4 +1,4 @@
-"""Jitted loops that turn chains into hits and say which hit is secondary to which; see `f5py.mapping.hits.hits`."""
+"""Jitted loops that turn chains into hits and find secondary ones; see `f5py.mapping.hits.hits`."""
 
 import math
 
@@ -124,7 +124,7 @@ def _uncovered(hits, i, primaries, n_primaries, covers):
 
 @exact_inner
 def set_parents(hits, n, integers, floats):
-    """Give the hits numbers, and set of each whether it is primary or to which primary hit it is secondary."""
+    """Set the numbers of hits, and the parent of each: itself if it is primary, else its primary hit."""
     if n == 0:
         return
     for i in range(n):

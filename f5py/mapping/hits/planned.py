@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,6 @@ _AT_A_TIME = 16
 
 
 N_KEYS = 7
-
-
-class Plan(NamedTuple):
-    """Stretches that are packed for a GPU."""
-
-    keys: NDArray[np.int64]  # shape (n, N_KEYS): see `f5py.mapping.align._pair_alignment_numba.Made`
-    read_of: NDArray[np.int64]  # shape (n,): the read of each
-    chosen: NDArray[np.int64]  # rows that are packed
-    places: NDArray[np.int64]  # shape (len(chosen) + 1,): of the target, which the query follows
 
 
 @exact_kernel
@@ -122,7 +113,9 @@ def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, pac
     ----------
     queue, tasks
         See `f5py.threads.pool`; `at_a_time` stretches each.
-    plan : Plan
+    plan : tuple of arrays
+        ``keys``, int64, shape (n, N_KEYS); ``read_of``, int64, shape (n,), the read of each; ``chosen``, the rows to
+        pack; ``places``, int64, the offsets of their targets, with the queries behind.
     bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
         Codes of all reads.
     reference : f5py.mapping.index.packed_bases.PackedBases
@@ -195,6 +188,6 @@ class Stretches:
         batch = self.batch
         self.pool.run(
             pack_stretches, np.arange(-(-len(chosen) // _AT_A_TIME)), _AT_A_TIME,
-            Plan(self.keys, self.read_of, chosen, places), batch.codes, batch.offsets, self.index.bases, packed,
+            (self.keys, self.read_of, chosen, places), batch.codes, batch.offsets, self.index.bases, packed,
             order=batch.number,
         )  # fmt: skip

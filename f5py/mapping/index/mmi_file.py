@@ -60,7 +60,7 @@ def _number(text, at, n_bytes):
 
 @exact_kernel
 def find_buckets(text, at, begins):
-    """Fill where the buckets of a part begin; return the end of the last one, -1 if it is beyond the file's.
+    """Fill the offsets of a part's buckets; return the end of the last one, or -1 if beyond the file's.
 
     Parameters
     ----------

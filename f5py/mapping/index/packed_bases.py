@@ -141,7 +141,7 @@ def codes_between(bases, begin, end, out):
 
 @exact_kernel
 def gather_letters(queue, pieces, bases, ambiguous, begins, offsets, letters):
-    """Write the letters of pieces of all bases; those of unknown bases are the first ones that these may be.
+    """Write the letters of pieces of all bases, with the first possible base for an ambiguous one.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class BasePacker:
                 self._pack()
 
     def packed(self) -> tuple[PackedBases, NDArray[np.int64]]:
-        """Return all bases, and the unknown ones that may be C or G but not A: base << 2 | code of the first of these.
+        """Pack all bases, and list ambiguous ones without A but with C or G: base << 2 | code of the first.
 
         Nothing can be added then.
         """

@@ -80,7 +80,7 @@ class SeedIndex(NamedTuple):
 
 @exact_inner
 def _slots(bases, first, begin, limit, k, hpc, wanted):
-    """Read bases from `first` on until `wanted` window slots from `begin` on are filled; return their end and number.
+    """Read bases from `first` on to fill `wanted` window slots; return their end and number.
 
     The first `k` bases may be taken for others than they are.
     """
@@ -254,7 +254,7 @@ def _reversed_bases(word):
 
 @exact_inner
 def _seed_at(bases, i, layout):
-    """Return the key of the seed with its last base at `i`, all of whose bases are known, and its strand."""
+    """Return key and strand of the seed of known bases that ends at `i`."""
     k = layout.k
     mask = np.uint64((1 << (2 * k)) - 1)
     if layout.hpc:
@@ -462,7 +462,7 @@ def fill_entries(queue, chosen, buckets, first_keys, layout, offsets, directory,
 
 @exact_inner
 def look_up(index, key):
-    """Find the places of a key: the first one << COUNT_BITS | their number; 0 for a key that does not occur."""
+    """Find the places of a key: first place << COUNT_BITS | number of places, or 0."""
     first = min(index.bits, BUCKET_BITS)
     spread = index.bits - first
     bucket = np.int64(key) & ((1 << first) - 1)
@@ -479,7 +479,7 @@ def look_up(index, key):
 
 @exact_kernel
 def mark_unsound(queue, pieces, size, index, offsets, k, is_unsound):
-    """Look for what leads outside of an index that may be damaged, in pieces of `size` elements of its arrays.
+    """Find entries of a damaged index that point outside of it, in pieces of `size` elements.
 
     Parameters
     ----------
@@ -579,7 +579,7 @@ def build_index(contigs: Contigs, settings: MapSettings, pool: WorkerPool, piece
 
 
 def index_kmers(contigs: Contigs, k: int, pool: WorkerPool) -> ReferenceIndex:
-    """Index all k-mers; a place is the index of a k-mer's first base in all bases, and a key two bits for each base."""
+    """Index all k-mers by two bits a base; a place is the offset of a k-mer's first base."""
     seeds = _marked(contigs, k, pool, _MOST_BASES, mark_kmers, KeyLayout(k, 0, 0, 0, 0), 0, 0)
     names, bases, offsets, ambiguous = contigs
     return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, 1, False, ambiguous)

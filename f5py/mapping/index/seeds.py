@@ -36,7 +36,7 @@ _MOST_RESCUED = 128
 
 @exact_inner
 def _drop_frequent_in_read(key, place, n, mid_occ, fraction, slots):
-    """Drop minimizers that occur in the read more often than `mid_occ` and `fraction` of them; return how many stay."""
+    """Drop minimizers more frequent in the read than `mid_occ` and `fraction`; return how many stay."""
     mask = slots.shape[0] // 2 - 1
     for i in range(2 * (mask + 1)):
         slots[i] = -1
@@ -134,13 +134,13 @@ def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     Parameters
     ----------
     minimizers : Minimizers
-        The first `n`; become the seeds, of whose places bit 32 says that the seed is next to one with the same key.
+        The first `n`; become the seeds. Bit 32 of a place marks a seed next to one with the same key.
     n, read_length : int
     index : f5py.mapping.index.reference_index.SeedIndex
     integers, floats : int64, float32
         `f5py.mapping.settings.Parameters`.
     room : tuple
-        Filled, one element a seed: its entry of `look_up`, int64, and 1 if it is dropped, uint8; and scratch, int64.
+        Filled, one element a seed: int64, its entry of `look_up`; uint8, 1 if it is dropped; int64, scratch.
     """
     key, place = minimizers
     entries, dropped, slots = room
@@ -295,7 +295,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
 
 @exact_kernel
 def gather(done, counts, offsets, source, target):
-    """Copy what one thread has found of its reads to their places.
+    """Copy one thread's results to the places of their reads.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ class OverlapTargets:
 
 
 def collecting(kernel: Callable[..., Any], results: list[Any]) -> Callable[..., None]:
-    """Make a function for `WorkerPool.run` that keeps what each thread returns."""
+    """Make a function for `WorkerPool.run` that collects the results of the threads."""
 
     def call(*arguments: Any) -> None:
         results.append(kernel(*arguments))
@@ -364,7 +364,7 @@ def copy_to_places(
     source: NDArray,
     target: NDArray,
 ) -> None:
-    """Copy what one thread has found of its reads to their places, as bytes: so arrays of all types have one code.
+    """Copy one thread's results of any type to the places of their reads, as bytes.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def copy_to_places(
 
 
 def suits_gpu(parameters: Parameters) -> bool:
-    """Return whether a GPU can find seeds of this kind: of k-mers that are never their own reverse complement."""
+    """Return whether a GPU can find these seeds: k-mers that never equal their reverse complement."""
     integers = parameters.integers
     return bool(integers[K] % 2 == 1 and not integers[HPC] and not integers[AVA] and not integers[STRANDS])
 
@@ -444,7 +444,7 @@ def seed_some(
     sums : SeedSums
         Filled for these reads.
     results : list
-        For `take_anchors`; of reads that are in it already, what is added counts.
+        For `take_anchors`; added results replace earlier ones of the same reads.
     batch, index, parameters, pool, overlaps
         See `find_anchors`.
     """
@@ -475,6 +475,6 @@ def take_anchors(batch: MappingBatch, results: list[Any], sums: SeedSums) -> Non
 
 
 def _is_all(result: Any, n_reads: int, n_anchors: int, n_seeds: int) -> bool:
-    """Return whether all has a place in what one thread has found, in the order of the reads."""
+    """Return whether one thread has found the results of all reads, in their order."""
     done, x, _, seeds = result
     return len(x) == n_anchors and len(seeds) == n_seeds and np.array_equal(done, np.arange(n_reads))

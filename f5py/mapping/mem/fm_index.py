@@ -1,4 +1,4 @@
-r"""The FM-index of a reference: in which suffixes of its text a word is at the beginning.
+r"""FM-index of a reference: the suffixes of its text that begin with a word.
 
 The text is the stretches of known bases, each followed by a separator that matches nothing; only the forward strand.
 Rows are its suffixes in order; the bases before them are the Burrows-Wheeler transform. Those that begin with a word P
@@ -7,9 +7,9 @@ are neighbours, and those that begin with bP are found from them (Ferragina and 
 .. math:: l' = C(b) + \mathit{Occ}(b, l), \qquad u' = C(b) + \mathit{Occ}(b, u)
 
 with half-open intervals of rows, C(b) the first row that begins with b and Occ(b, y) how often b is among the bases
-before the first y suffixes. Suffixes are sorted by their first symbols into buckets, the buckets by 27 symbols more,
-and what is still equal by the ranks of what follows, doubling the depth (Larsson and Sadakane, Theor. Comput. Sci.
-387:258, 2007).
+before the first y suffixes. Suffixes are sorted by their first symbols into buckets, and the buckets by 27 symbols
+more. Equal ones are sorted by the ranks of the next symbols, doubling the depth (Larsson and Sadakane, Theor. Comput.
+Sci. 387:258, 2007).
 
 Memory: half a byte a base for the transform, four for the places, and 8 bytes for each of the 4^k words of the table:
 at most 512 MiB, and less than 32 bytes a base. Twice the places and one byte a base more while it is built.
@@ -108,7 +108,7 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
 
 
 def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int32]:
-    """Return the starts of the sorted suffixes of a text: 1 to 4 for bases, 0 for separators, the last symbol one."""
+    """Sort the suffixes of a text of bases (1 to 4) and separators (0, also the last symbol)."""
     n_symbols = _FEW_SYMBOLS if len(text) <= _SMALL_TEXT else _MANY_SYMBOLS
     chunks, chunk_size = np.arange(_N_CHUNKS), -(-len(text) // _N_CHUNKS)
     counts = np.zeros((_N_CHUNKS, 5**n_symbols), np.int64)
@@ -138,7 +138,7 @@ def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> 
 
 @exact_kernel
 def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blocks):
-    """Write the bases before the suffixes and their number in each block; turn suffixes into reference positions.
+    """Write the bases before suffixes and their counts by block; convert suffixes to positions.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blo
 
 @exact_kernel
 def sum_blocks(blocks, ends, totals):
-    """Turn the numbers of bases in blocks into cumulative ones, and mark blocks that have rows without a base.
+    """Make the counts of bases in blocks cumulative, and mark blocks that have rows without a base.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def extend_table(queue, tasks, n_entries, blocks, ends, first_rows, table):
 
 @exact_kernel
 def is_sound(blocks, ends, first_rows, places, n_bases):
-    """Return whether searches stay inside the arrays: rows without a base ascend, and all counts are right.
+    """Return whether searches stay inside the arrays: ascending rows without a base, right counts.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def count_segments(bases, offsets):
 
 @exact_kernel
 def write_text(bases, offsets, text, text_starts, reference_starts):
-    """Write the stretches of known bases, each with a separator behind it, and their starts in text and `bases`.
+    """Write the stretches of known bases, each with a separator, and their starts in text and `bases`.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def write_strand(bases, begin, end, reverse, pattern):
 
 @exact_inner
 def find_mems(pattern, n, min_length, index, counts, mems, at):
-    """Find the matches of a strand, by ascending last base from row `at` of `mems` on; return the row behind.
+    """Append the matches of a strand to `mems` by ascending last base; return the row behind.
 
     For every last base the longest match of at least `min_length` bases, but not where the match that ends one base
     later has the same first base and as many places. Ends are tried from the last one on. A search that comes to a
@@ -165,7 +165,7 @@ def first_of_nested(mems, m, end):
 def locate_mems(mems, begin, end, max_count, places, located, at):
     """Append the places of matches with at most `max_count` places, without those of a longer match.
 
-    A match is followed by those with the same first base and later ends, whose rows are among its own.
+    The next matches may have the same first base and later ends: their rows are among its own.
     """
     for m in range(begin, end):
         if mems[m, COUNT] > max_count:
@@ -267,7 +267,7 @@ def _sort_by_place(seeds, begin, end):
 
 @exact_inner
 def anchors_of_mems(mems, middle, n, located, read_length, integers, contig_offsets, places, so_far):
-    """Choose the matches of a read and append their anchors; also count the bases that unused matches cover.
+    """Choose a read's matches, append their anchors, and count the bases under unused matches.
 
     Matches of the forward strand come first, up to `middle`. `located` is of `locate_mems`, for both strands, with
     `MID_OCC` as the limit. `so_far` has x, y and number of the previous reads' anchors, their seeds and the number.
@@ -406,7 +406,7 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
 
 @exact_kernel
 def anchors_of_found(queue, reads, offsets, first_read, contig_offsets, places, found, firsts, located, integers, sums):
-    """Find the sorted anchors of reads whose matches a GPU has found.
+    """Find the sorted anchors of reads from a GPU's matches.
 
     Parameters
     ----------

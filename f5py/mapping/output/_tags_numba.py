@@ -90,7 +90,7 @@ def length_of_md(hit, ops):
 
 @exact_inner
 def append_md(out, at, hit, ops, reference, r, strand, s):
-    """Write the MD string of a hit whose bases begin at `r` and `s`; return the index after it."""
+    """Write the MD string of a hit with bases from `r` and `s` on; return the index after it."""
     run = 0
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
         op = ops[k] & 15
@@ -135,7 +135,7 @@ class Strands(NamedTuple):
 
 @exact_inner
 def append_cs(out, at, hit, ops, bases, is_long):
-    """Write the cs string of a hit whose bases begin at `r` and `s`; return the index after it."""
+    """Write the cs string of a hit with bases from `r` and `s` on; return the index after it."""
     reference, r, strand, s = bases
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
         op = ops[k] & 15

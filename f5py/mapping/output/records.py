@@ -181,7 +181,7 @@ def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag
 
 @exact_inner
 def _split_operations(hit, ops, reference, r, strands, s, spread):
-    """Split the matches of a hit into = and X in `spread`, made longer if needed; return it and their number."""
+    """Split the matches of a hit into = and X in `spread` or a larger array; return it and their number."""
     spread = grown(spread, hit[N_OPS] + 2 * (hit[MLEN] + hit[BLEN]) + 16)
     return spread, split_matches(hit, ops, reference, r, strands, s, spread)
 
@@ -552,7 +552,7 @@ class RecordStyle(NamedTuple):
 def records_of(
     batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
-    """Format the BAM records of a batch with hits, in the order of the reads; return them and their number."""
+    """Format the BAM records of a batch in the order of the reads; return them and their number."""
 
     return _format_reads(records_of_reads, batch, index, names, style, pool)
 

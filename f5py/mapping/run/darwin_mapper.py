@@ -73,7 +73,7 @@ class DarwinMapper:
         return cls(index, targets, parameters(s, 0), integers, pool, CpuTiles(targets, integers, pool), before_stage)
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Use GPUs if allowed and present; with `--gpu auto` once the expected gain exceeds their start-up time."""
+        """Use GPUs if allowed and present; with `--gpu auto` once the gain exceeds their start-up time."""
         cpu = self.tiles
         assert isinstance(cpu, CpuTiles)
         if not may_use_gpus(options.gpu_use):
@@ -106,7 +106,7 @@ class DarwinMapper:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Run targets `first` to `end` - 1 against all others; return the best run of each pair.
 
-        A run is a candidate, whose read is a target, and its result. `share` is the share of all targets up to `end`.
+        A run is a candidate of a target as read, and its result. `share` is the share of all targets up to `end`.
         """
         codes, offsets = self._stretch(first, end)
         extensions = self._extended(codes, offsets, np.arange(first, end), number, share)

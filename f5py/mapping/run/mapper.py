@@ -138,7 +138,7 @@ class Mapper:
         junctions: NDArray[np.int64] | None = None,
         before_stage: Callable[[str], object] = lambda stage: None,
     ) -> Mapper:
-        """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches.
+        """Make a mapper on the CPU threads; with an FM-index its seeds are exact matches.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Mapper:
         return cls(index, numbers, overlaps, pool, cpu, mems, before_stage)
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Use GPUs if allowed and present, not for spliced reads; with `--gpu auto` once their start-up time pays."""
+        """Use GPUs if allowed and present, but not for spliced reads; with `--gpu auto` once they pay."""
         cpu = self.backend
         assert isinstance(cpu, CpuMapping)
         if self.parameters.integers[SPLICED]:

@@ -38,7 +38,7 @@ def is_overlaps(options: MapOptions) -> bool:
 
 
 def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, int, int]:
-    """Write the overlaps of all reads, each pair once; return the numbers of reads, bases, pairs and lines.
+    """Write the overlaps of all pairs of reads; return the numbers of reads, bases, pairs and lines.
 
     All reads are run against all others first, since only the better run of a pair is written. Those runs keep
     positions only; the paths of the written ones are computed again.

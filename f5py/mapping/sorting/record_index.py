@@ -1,4 +1,4 @@
-"""Index of sorted records as htslib makes it: .bai (SAM specification, section 5.2) or .csi (CSI specification)."""
+"""Index of sorted records equal to htslib's: .bai (SAM specification, section 5.2) or .csi."""
 
 from __future__ import annotations
 
