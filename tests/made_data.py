@@ -271,9 +271,11 @@ def run_process(
 
 
 def run_command(*arguments: object) -> int:
-    """Run a subcommand in this process; return its exit status."""
-    with pytest.raises(SystemExit) as stop:
-        main([*map(str, arguments)])
+    """Run a subcommand in this process, which stays even if a GPU is still starting; return its exit status."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os._exit", sys.exit)
+        with pytest.raises(SystemExit) as stop:
+            main([*map(str, arguments)])
     return int(stop.value.code or 0)
 
 

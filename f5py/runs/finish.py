@@ -92,10 +92,8 @@ def failed_reads_left(run: Run, parts: list[DonePart]) -> Iterator[None]:
     try:
         yield
     except F5pyError:
-        lists = Sinks(failed_reads(run.options))
-        for part in parts:
-            lists.append(part)
-        lists.finish()
+        with Outputs() as outputs:
+            _append(outputs, list(failed_reads(run.options)), parts)
         raise
 
 
