@@ -449,6 +449,11 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
     """Fill each read's stay and step probability, times the weights, and ln(var).
 
     Weights differ from 1 only with correlated noise.
+
+    Parameters
+    ----------
+    events_per_base : float64, shape (n,)
+    numbers : float32, shape (n, 3)
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])

@@ -108,7 +108,13 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
 
 @exact_kernel
 def move_keys(old_keys, old_latest, keys, latest):
-    """Copy a hash table to a larger one filled with zeros."""
+    """Copy a hash table to a larger one filled with zeros.
+
+    Parameters
+    ----------
+    old_keys, old_latest, keys, latest
+        See `SpanTable`.
+    """
     for i in range(old_keys.shape[0]):
         if old_keys[i, 0] != 0:
             slot = _slot_of(keys, old_keys[i, 0], old_keys[i, 1])

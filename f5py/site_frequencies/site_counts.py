@@ -266,7 +266,13 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
 
 @exact_kernel
 def count_calls(methylated, unmethylated, inside, threshold):
-    """Count the marked calls, the methylated and the unmethylated ones."""
+    """Count the marked calls, the methylated and the unmethylated ones.
+
+    Parameters
+    ----------
+    threshold : float32
+        Smallest absolute log-likelihood ratio of the latter two.
+    """
     n = n_methylated = n_unmethylated = 0
     for call in range(inside.shape[0]):
         if inside[call]:

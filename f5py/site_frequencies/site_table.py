@@ -152,7 +152,13 @@ def find_site(slots, names, spans, n_sites, guess, name, span):
 
 @exact_kernel
 def fill_site_slots(slots, name, span, n_sites):
-    """Insert all keys into an empty hash table."""
+    """Insert all keys into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; their number is a power of two.
+    """
     for site in range(n_sites):
         slot = _site_slot(np.int64(name[site]), span[site], slots.shape[0])
         while slots[slot] != 0:
@@ -162,7 +168,13 @@ def fill_site_slots(slots, name, span, n_sites):
 
 @exact_kernel
 def fill_name_slots(slots, ends, text, n_names):
-    """Insert all names into an empty hash table."""
+    """Insert all names into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; their number is a power of two.
+    """
     for name in range(n_names):
         slot = _name_slot(text, ends[name], ends[name + 1], slots.shape[0])
         while slots[slot] != 0:
@@ -172,7 +184,13 @@ def fill_name_slots(slots, ends, text, n_names):
 
 @exact_kernel
 def format_rows(out, order, sites, names, stranded):
-    """Write the rows of the sites in `order`; return their number of bytes."""
+    """Write the rows of the sites in `order`; return their number of bytes.
+
+    Parameters
+    ----------
+    order : int64
+        Indices of sites.
+    """
     at = np.int64(0)
     for site in order:
         name = sites.name[site]
@@ -505,7 +523,12 @@ class RegionSums(NamedTuple):
 
 @exact_kernel
 def sum_sites(first, stop, called, methylated, sums):
-    """Fill the sums of regions."""
+    """Fill the sums of regions.
+
+    Parameters
+    ----------
+    sums : RegionSums
+    """
     for region in range(first.shape[0]):
         n_sites, n_calls, n_methylated = stop[region] - first[region], np.int64(0), np.int64(0)
         total = squares = 0.0

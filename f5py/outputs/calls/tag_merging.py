@@ -114,7 +114,12 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
 
 @exact_kernel
 def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
-    """Join the tags of two motifs for the same reads; both are `ModificationTags`."""
+    """Join the tags of two motifs for the same reads; both are `ModificationTags`.
+
+    Parameters
+    ----------
+    a, b : ModificationTags
+    """
     at = ml_at = np.int64(0)
     for read in range(a.length.shape[0]):
         size, ml_size = _merge_entries(
@@ -209,6 +214,11 @@ def merge_into_records(data, starts, record, tags, text, text_offsets, probabili
     """Append to every read's tags the other modifications of its record.
 
     Reads get none from records with damaged tags or a sequence of another length.
+
+    Parameters
+    ----------
+    record : int64, shape (n_reads,)
+        Index of each read's record.
     """
     at = ml_at = np.int64(0)
     for read in range(record.shape[0]):

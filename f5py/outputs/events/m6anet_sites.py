@@ -138,7 +138,7 @@ class M6anetSites(Sink):
             self._flush(int(found.contig[-1]))
 
     def _used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the mask of the next reads up to the maximum of their transcripts, and one more, as in m6anet."""
+        """Mark the next reads up to the maximum of their transcripts, and one more, as in m6anet."""
         order = np.argsort(contig, kind="stable")
         begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
         nth = np.empty(len(contig), np.int64)

@@ -108,7 +108,7 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
 
 @exact_inner
 def _of_read(inputs, read):
-    """Select event, position and state of a read's rows, and start, length, mean and deviation of its events."""
+    """Select a read's rows (event, position, state) and events (start, length, mean, deviation)."""
     rows, events = inputs.rows, inputs.events
     own = slice(rows.offsets[read], rows.offsets[read] + rows.n[read])
     of_events = slice(events.offsets[read], events.offsets[read + 1])
@@ -282,7 +282,13 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
 
 @exact_kernel
 def round_as_printed(values, power):
-    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does."""
+    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does.
+
+    Parameters
+    ----------
+    power : float64
+        Ten to the power of the decimals.
+    """
     for i in range(values.shape[0]):
         values[i] = np.float32(np.rint(np.float64(values[i]) * power) / power)
 
