@@ -79,8 +79,6 @@ def find_names(text, offsets, names, name_begin, name_end, table, rows):
     ----------
     text : uint8
     offsets : int64, shape (n + 1,)
-    names, name_begin, name_end, table
-        See `find_name`.
     rows : int64, shape (n,)
         Filled.
     """

@@ -8,6 +8,7 @@ checked and no alignment is needed.
 from __future__ import annotations
 
 from f5py.jit.instructions import cgutils, intrinsic, ir, types
+from f5py.jit.vectors import broadcast
 
 #: Bytes of `copy_block`.
 BLOCK = 16
@@ -27,8 +28,7 @@ def _is_bytes(array) -> bool:
 
 
 def _element(context, builder, array_type, array, index):
-    data = context.make_array(array_type)(context, builder, array).data
-    return data if index is None else builder.gep(data, [index])
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
 def _copy(builder, to, begin) -> None:
@@ -36,19 +36,6 @@ def _copy(builder, to, begin) -> None:
     block = builder.load(builder.bitcast(begin, pointer))
     block.align = 1
     builder.store(block, builder.inttoptr(to, pointer)).align = 1
-
-
-@intrinsic
-def address_of(typingctx, array):
-    """Return the address of the first element of an array of bytes."""
-    if not _is_bytes(array):
-        return None
-    signature = types.intp(array)
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(_element(context, builder, signature.args[0], arguments[0], None), _WORD)
-
-    return signature, generate
 
 
 def _store(kind, element):
@@ -107,7 +94,7 @@ def copy_bytes(typingctx, to, source, n):
 
     def generate(context, builder, signature, arguments):
         to, source, n = arguments
-        begin = _element(context, builder, signature.args[1], source, None)
+        begin = context.make_array(signature.args[1])(context, builder, source).data
         cgutils.raw_memcpy(builder, builder.inttoptr(to, _BYTE.as_pointer()), begin, n, 1)
         return context.get_dummy_value()
 
@@ -167,10 +154,7 @@ def where_is(typingctx, text, at, character):
         pointer = builder.bitcast(element, _CHARACTERS.as_pointer())
         characters = builder.load(pointer)
         characters.align = 1
-        undefined = ir.Constant(_CHARACTERS, ir.Undefined)
-        first = builder.insert_element(undefined, wanted, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        everywhere = builder.shuffle_vector(first, undefined, zeros)
+        everywhere = broadcast(builder, wanted, _CHARACTERS)
         return builder.bitcast(builder.icmp_unsigned("==", characters, everywhere), _WORD)
 
     return signature, generate

@@ -10,9 +10,10 @@ return addresses, see `f5py.text._bytes_numba`.
 
 import numpy as np
 
+from f5py.jit.c_memory import address_of_data
 from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner
-from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
+from f5py.text._bytes_numba import bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 
 TAB = np.uint8(ord("\t"))
 NEWLINE = np.uint8(ord("\n"))
@@ -55,20 +56,20 @@ _BITS_63 = np.uint64(63)
 @exact_inner
 def append_bytes(out, at, text):
     """Copy `text` to ``out[at:]``; return the index after it."""
-    copy_bytes(address_of(out) + at, text, text.shape[0])
+    copy_bytes(address_of_data(out) + at, text, text.shape[0])
     return at + text.shape[0]
 
 
 @exact_inner
 def append_int(out, at, value):
     """Write an integer as ``%d``; return the index after it."""
-    return write_int(address_of(out) + at, value) - address_of(out)
+    return write_int(address_of_data(out) + at, value) - address_of_data(out)
 
 
 @exact_inner
 def append_fixed(out, at, value, decimals):
     """Write a double as ``%.{decimals}f``, exactly, with 1 to 6 decimals; return the index after it."""
-    return write_fixed(address_of(out) + at, value, decimals) - address_of(out)
+    return write_fixed(address_of_data(out) + at, value, decimals) - address_of_data(out)
 
 
 @exact_inner

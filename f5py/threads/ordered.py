@@ -8,28 +8,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Portion = TypeVar("Portion")
-
-
-class _Task:
-    """A portion and its result."""
-
-    def __init__(self, portion: Any) -> None:
-        self.portion = portion
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.is_done = threading.Event()
-
-    def take(self) -> Any:
-        """Remove and return the result, or raise its exception."""
-        if self.error is not None:
-            raise self.error
-        result, self.result = self.result, None
-        return result
 
 
 def prefetch_ordered(
@@ -46,8 +29,8 @@ def prefetch_ordered(
     name : str
         Prefix of the threads' names.
     """
-    tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-    ahead: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[tuple[Portion, Future[T]] | None] = queue.SimpleQueue()
+    ahead: queue.SimpleQueue[Future[T] | None] = queue.SimpleQueue()
     room = threading.Semaphore(n_threads)
     stopping = threading.Event()
     threads: list[threading.Thread] = []
@@ -55,26 +38,25 @@ def prefetch_ordered(
 
     def run() -> None:
         while (task := tasks.get()) is not None:
+            portion, result = task
             try:
-                task.result = work(task.portion)
+                result.set_result(work(portion))
             except BaseException as problem:
-                task.error = problem
-            task.portion = None
-            task.is_done.set()
-            del task
+                result.set_exception(problem)
+            del task, portion, result
 
     def feed() -> None:
         nonlocal error
         try:
             while not stopping.is_set():
-                task = _Task(next(portions))  # before there is room: taking it may last, too
+                task = next(portions), Future[T]()  # before there is room: taking it may last, too
                 room.acquire()
                 if stopping.is_set():
                     break
                 if len(threads) < n_threads:
                     threads.append(threading.Thread(target=run, name=f"{name}-{len(threads)}", daemon=True))
                     threads[-1].start()
-                ahead.put(task)
+                ahead.put(task[1])
                 tasks.put(task)
                 del task
         except StopIteration:
@@ -89,9 +71,10 @@ def prefetch_ordered(
     feeder = threading.Thread(target=feed, name=f"{name}-feeder", daemon=True)
     feeder.start()
     try:
-        while (task := ahead.get()) is not None:
-            task.is_done.wait()
-            yield task.take()
+        while (result := ahead.get()) is not None:
+            results = [result.result()]
+            del result
+            yield results.pop()  # nothing here keeps it
             room.release()
         if error is not None:
             raise error

@@ -3,6 +3,9 @@
 Layout of a record: block size (4 bytes), contig (4), position (4), length of the name (1), mapping quality (1), bin
 (2), number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig and position and the
 template length (12), name, CIGAR, sequence, qualities, tags.
+
+Kernels of records take `data`, uint8; `starts`, int64, the offset of each record and the end of the last; and `chosen`,
+int64, record indices.
 """
 
 from __future__ import annotations
@@ -144,8 +147,6 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
 
     Parameters
     ----------
-    data, starts
-        See `cigars_of`.
     wanted : RecordFilter
     name_table : tuple of arrays
         The last four arguments of `f5py.core._name_table_numba.find_name`.
@@ -290,11 +291,6 @@ def cigars_of(data, starts, chosen, places, sizes, spans):
 
     Parameters
     ----------
-    data : uint8
-    starts : int64
-        Offsets of all records, and the end of the last one.
-    chosen : int64, shape (n,)
-        Record indices.
     places, sizes, spans : int64, shape (n,)
         Filled.
     """
@@ -305,7 +301,15 @@ def cigars_of(data, starts, chosen, places, sizes, spans):
 
 @exact_kernel
 def integer_tags(data, starts, chosen, tag, values):
-    """Fill the integer value of a tag in each chosen record, -1 if missing; see `find_tags`."""
+    """Fill the integer value of a tag in each chosen record.
+
+    Parameters
+    ----------
+    tag : uint16
+        See `find_tags`.
+    values : int64, shape (n,)
+        Filled; -1 for a missing tag.
+    """
     for i in range(chosen.shape[0]):
         value, _ = find_tag(data, tags_begin(data, starts[chosen[i]]), starts[chosen[i] + 1], tag)
         values[i] = integer_of(data, value, -1)
@@ -327,8 +331,6 @@ def keys_of(data, starts, n, keys):
 
     Parameters
     ----------
-    data, starts
-        See `cigars_of`.
     keys : uint64, shape (n,)
         Filled.
     """
@@ -345,8 +347,6 @@ def find_tags(data, starts, chosen, tag, begin, end):
 
     Parameters
     ----------
-    data, starts, chosen
-        See `cigars_of`.
     tag : uint16
         Its two letters, the first one in the low byte.
     begin, end : int64, shape (n,)

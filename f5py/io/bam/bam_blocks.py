@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import BinaryIO
 
 import numpy as np
@@ -14,6 +13,7 @@ from f5py.core.offsets import offsets_of
 from f5py.io.bytes._bgzf_numba import DAMAGED, block_at, inflate_blocks, list_blocks, text_offsets
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, MAX_BLOCK
 from f5py.io.bytes.c_functions import zlib_functions
+from f5py.threads.ordered import prefetch_ordered
 
 #: Smallest block.
 _LEAST_BLOCK = HEADER_SIZE + FOOTER_SIZE
@@ -37,25 +37,13 @@ def inflate_portions(
     Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
     Raises `DamagedBlocksError`, or `OSError` for failed reads, after the text before the damage.
     """
-    waiting: deque[Future[tuple[NDArray[np.uint8], OSError | None]]] = deque()
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-bam") as pool:
-        try:
-            portions = block_portions(file, first_bytes)
-            is_at_end = False
-            while waiting or not is_at_end:
-                while len(waiting) <= n_threads and not is_at_end:
-                    portion = next(portions, None)
-                    if portion is None:
-                        is_at_end = True
-                    else:
-                        waiting.append(pool.submit(_inflate, *portion))
-                if waiting:
-                    text, problem = waiting.popleft().result()
-                    yield text
-                    if problem is not None:
-                        raise problem
-        finally:
-            pool.shutdown(cancel_futures=True)
+    portions = block_portions(file, first_bytes)
+    # one more is inflated while the caller has one
+    with closing(prefetch_ordered(portions, lambda one: _inflate(*one), n_threads + 1, "f5py-bam")) as texts:
+        for text, problem in texts:
+            yield text
+            if problem is not None:
+                raise problem
 
 
 def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -184,8 +184,6 @@ def scan_csi(data, at, depth, file_size, scan):
         Offset of the first contig.
     depth : int
         Levels below the first.
-    file_size, scan
-        See `scan_bai`.
     """
     size = data.shape[0]
     for contig in range(scan.first.shape[0]):

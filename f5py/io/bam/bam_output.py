@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError, OutputFileError
-from f5py.io.bam._bam_numba import list_records, signed32
+from f5py.io.bam._bam_numba import list_records
 from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_sizes
 from f5py.io.bam.bam_records import bam_header, header_end, record_chunks, segments_of
 from f5py.io.bam.headers import FIXED_SIZE
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, MAX_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.reads.reference_errors import check_blocks
-from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.options.output_names import format_of_records, packed_ending
 from f5py.text.encoding import undecoded
 from f5py.threads.ordered import OrderedWork
@@ -36,59 +36,28 @@ if TYPE_CHECKING:
 
 
 @exact_kernel
-def cut_blocks(data, walked, block_size, ends):
-    """Cut text into blocks; return the number of full ones.
+def cut_records(offsets, block_size, ends):
+    """Cut records into blocks that end between them or, within long ones, when full. Return the number of full blocks.
 
     Parameters
     ----------
-    data : uint8
-        Begins with a block.
-    walked : int
-        Offset of the first whole record; no block ends before it.
+    offsets : int64, shape (n + 1,)
+        Of adjacent records, in bytes; no block ends before the first one.
     block_size : int
     ends : int64
         Filled with the ends of full blocks; needs two entries per block size and two more.
     """
     begin = np.int64(0)
-    at = np.int64(walked)
-    n_full = 0
-    while at < data.shape[0]:
-        end = at + 4 + signed32(data, at)
-        begin, n_full = _cut_before(begin, at, end, block_size, (ends, n_full))
-        at = end
-    return n_full
-
-
-@exact_kernel
-def cut_records(offsets, block_size, ends):
-    """Cut records of known sizes into blocks as `cut_blocks`; return the number of full ones.
-
-    Parameters
-    ----------
-    offsets : int64, shape (n + 1,)
-        Of adjacent records, in bytes.
-    block_size, ends
-        See `cut_blocks`.
-    """
-    begin = np.int64(0)
     n_full = 0
     for i in range(offsets.shape[0] - 1):
-        begin, n_full = _cut_before(begin, offsets[i], offsets[i + 1], block_size, (ends, n_full))
+        if offsets[i] > begin and offsets[i + 1] - begin > block_size:
+            ends[n_full] = begin = offsets[i]
+            n_full += 1
+        while offsets[i + 1] - begin > block_size:
+            begin += block_size
+            ends[n_full] = begin
+            n_full += 1
     return n_full
-
-
-@exact_inner
-def _cut_before(begin, at, end, block_size, cuts):
-    """End blocks before and within a record; return the last one's start and the number of full ones."""
-    ends, n_full = cuts
-    if at > begin and end - begin > block_size:
-        ends[n_full] = begin = at
-        n_full += 1
-    while end - begin > block_size:
-        begin += block_size
-        ends[n_full] = begin
-        n_full += 1
-    return begin, n_full
 
 
 #: Blocks per compression job.
@@ -325,9 +294,10 @@ class RecordOutput:
 
 def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
     """Return the ends of full blocks in text that has whole records from `walked` on."""
-
+    starts = np.empty((len(text) - walked) // FIXED_SIZE + 2, np.int64)
+    n, _ = list_records(text[walked:], np.iinfo(np.int32).max, starts)
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
-    return ends[: cut_blocks(text, walked, BLOCK_BYTES, ends)].tolist()
+    return ends[: cut_records(walked + starts[: n + 1], BLOCK_BYTES, ends)].tolist()
 
 
 def write_all(descriptor: int, pieces: list[bytes]) -> None:

@@ -152,7 +152,7 @@ def _tag_number(tag: str) -> np.uint16:
 def _tag_places(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the begin of a tag's type and the end of its value in each chosen record, -1 and -1 without it."""
+    """Return the begin of a tag's type and the end of its value, both -1 for records without it."""
     begin, end = np.empty((2, len(chosen)), np.int64)
     find_tags(data, starts, chosen, _tag_number(tag), begin, end)
     return begin, end
@@ -206,7 +206,7 @@ def change_tag_values(
 def record_places(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Return contig, -1 for none, start and end of `n` records; without a reference base they have a length of one."""
+    """Return contig, -1 for none, start and end of `n` records. Without reference bases they have a length of one."""
     contig, begin = (
         fixed_numbers(data, starts[:n], CONTIG, np.int32),
         fixed_numbers(data, starts[:n], POSITION, np.int32),

@@ -56,8 +56,6 @@ def whole_lengths(data, starts, chosen, lengths):
 
     Parameters
     ----------
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.cigars_of`.
     lengths : int64, shape (n,)
         Filled.
     """
@@ -85,10 +83,6 @@ def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
 
     Parameters
     ----------
-    queue, reads
-        See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.cigars_of`.
     held : PendingSequences
     bases : uint8, shape (offsets[n],)
         Filled.
@@ -140,10 +134,6 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
 
     Parameters
     ----------
-    queue, reads
-        See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.cigars_of`.
     bases, offsets
         Letters of the reads as sequenced.
     is_other : bool, shape (n,)
@@ -325,8 +315,6 @@ def differ_from_records(
 
     Parameters
     ----------
-    data, starts
-        From `f5py.io.bam.bam_records.record_chunks`.
     chosen : int64, shape (n,)
         Record indices.
     bases, offsets

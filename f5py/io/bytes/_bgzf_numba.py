@@ -144,8 +144,6 @@ def inflate_places(queue, wanted, file, places, offsets, text, is_sound):
 
     Parameters
     ----------
-    queue, wanted
-        See `f5py.threads.pool`.
     file : f5py.io.bytes.bgzf.OpenBgzf
     places : int64, shape (n, 2)
         File offsets of each block's start and end.

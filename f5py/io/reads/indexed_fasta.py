@@ -116,8 +116,6 @@ def list_sequences(queue, sequences, text, headers, index, is_other):
 
     Parameters
     ----------
-    queue, sequences
-        See `f5py.threads.pool.WorkerPool.run`.
     text : uint8
         The whole file.
     headers : int64, shape (n + 1,)

@@ -100,8 +100,6 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
 
     Parameters
     ----------
-    text, rows, n_reads
-        From `parse_reads`.
     dropped : uint16
         Encoded names of tags to drop.
     out : uint8

@@ -174,8 +174,6 @@ def copy_qualities(data, starts, chosen, offsets, out):
 
     Parameters
     ----------
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.cigars_of`.
     offsets : int64, shape (n + 1,)
         Of the reads' bases.
     out : uint8, shape (offsets[-1],)
@@ -199,8 +197,6 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
 
     Parameters
     ----------
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.cigars_of`.
     dropped : uint16
         Encoded tag names.
     out : uint8

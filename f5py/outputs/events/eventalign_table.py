@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import base_codes
 from f5py.core.offsets import offsets_of
+from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.outputs.events.table_columns import (
     MARKS,
@@ -24,7 +25,7 @@ from f5py.outputs.events.table_columns import (
     prepare_reference,
 )
 from f5py.pore_model.model import PoreModel
-from f5py.text._bytes_numba import BLOCK, address_of, copy_block, copy_padded, store_byte, store_word
+from f5py.text._bytes_numba import BLOCK, copy_block, copy_padded, store_byte, store_word
 from f5py.text._format_numba import (
     MAX_NUMBER,
     NEWLINE,
@@ -152,7 +153,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     if with_samples is not None:
         sample_texts = np.empty(_N_SAMPLE_VALUES * _SLOT, np.uint8)
         sample_lengths = np.empty(_N_SAMPLE_VALUES, np.uint8)
-        sample_address = address_of(sample_texts)
+        sample_address = address_of_data(sample_texts)
     position = np.empty(_ROWS, np.int32)
     event = np.empty(_ROWS, np.int32)
     model_rank = np.empty(_ROWS, np.int32)
@@ -172,7 +173,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     n_levels = _STANDARDIZED + 1
     if m6anet is not None:
         n_levels = _SECONDS + 1
-    at = address_of(out)
+    at = address_of_data(out)
     room_end = at + out.shape[0]
     for read in range(first, last):
         if n_rows[read] == 0:
@@ -182,9 +183,9 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
         prepare_reference(letters, reverse[read], k, codes, forward, backward, rank)
         if with_samples is not None:
             sample_lengths[:] = 0
-        my_contig = address_of(contigs) + contig_ends[contig[read]]
+        my_contig = address_of_data(contigs) + contig_ends[contig[read]]
         contig_size = contig_ends[contig[read] + 1] - contig_ends[contig[read]]
-        my_name = address_of(names) + name_ends[read - first]
+        my_name = address_of_data(names) + name_ends[read - first]
         name_size = name_ends[read - first + 1] - name_ends[read - first]
         largest = contig_size + name_size + MAX_FIXED
         is_reverse = reverse[read]
@@ -270,7 +271,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                     at += 2
                 store_byte(at, NEWLINE)
                 at += 1
-    return at - address_of(out)
+    return at - address_of_data(out)
 
 
 class EventalignTable:

@@ -112,8 +112,6 @@ def list_calls(data, starts, n, columns, counts):
 
     Parameters
     ----------
-    data, starts, n
-        Records, as `f5py.io.bam._bam_numba.list_records` finds them.
     columns : ListedCalls
         Filled; with room for every value of ML.
     counts : int64, shape (6,)

@@ -157,7 +157,7 @@ def is_used(data, at):
 
 @exact_inner
 def _list_of_strand(record, is_reverse, without_call, bases, wanted_sites, segment, n_found, columns, counts):
-    """List the sites of one reference strand with a call, or the reference's without one; return the new total.
+    """List sites of one strand with a call, or the reference's without one. Return the new total.
 
     `segment` has reference bases as bits, or none, and the position of the first.
     """
@@ -215,8 +215,6 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
 
     Parameters
     ----------
-    data, starts, n
-        Records, from `list_records`.
     wanted : SiteFilter
     segments : ReferenceSegments
     columns : ModifiedSites
