@@ -50,15 +50,6 @@ def test_memory_comes_back_only_when_nothing_of_the_array_is_left():
         assert _address(recycled_array(LARGE // 2, np.float32)) == address
 
 
-def test_memory_that_is_too_small_is_not_taken():
-    with recycling():
-        small = _address(recycled_array(LARGE, np.int16))
-        array = recycled_array(8 * LARGE, np.int16)
-        array[-1] = 5
-        assert array[-1] == 5
-        assert _address(array) != small or len(array) == 8 * LARGE
-
-
 def test_the_smallest_that_fits_is_taken():
     with recycling():
         arrays = [recycled_array(n * LARGE, np.int16) for n in (32, 8, 16)]
@@ -66,16 +57,6 @@ def test_the_smallest_that_fits_is_taken():
         del arrays
         gc.collect()
         assert _address(recycled_array(8 * LARGE, np.int16)) == addresses[1]
-
-
-def test_the_memory_of_all_arrays_of_a_time_is_kept():
-    with recycling():
-        arrays = [recycled_array(n * LARGE, np.int16) for n in range(1, 7)]
-        addresses = {_address(array) for array in arrays}
-        del arrays
-        gc.collect()
-        arrays = [recycled_array(n * LARGE, np.int16) for n in range(1, 7)]
-        assert {_address(array) for array in arrays} == addresses
 
 
 def test_no_more_is_held_than_arrays_have_had_at_the_same_time():

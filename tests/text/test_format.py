@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_kernel
-from f5py.text._bytes_numba import address_of
 from f5py.text._format_numba import (
     MAX_NUMBER,
-    TAB,
     append_bytes,
     append_fixed,
     append_int,
@@ -34,7 +33,7 @@ _GUARD = 7
 @exact_kernel
 def append_general(out, at, value):
     """`write_general` with an array and an index."""
-    return write_general(address_of(out) + at, value) - address_of(out)
+    return write_general(address_of_data(out) + at, value) - address_of_data(out)
 
 
 def _text(append, *arguments, room=MAX_NUMBER):
@@ -103,52 +102,6 @@ def test_doubles_beside_ties(numerator, up):
     assert _text(append_general, value) == f"{value:g}"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.125, "0.12"),
-        (0.375, "0.38"),
-        (-0.125, "-0.12"),
-        (2.5, "2.50"),
-        (-0.0, "-0.00"),
-        (-0.001, "-0.00"),
-        (np.inf, "inf"),
-        (-np.inf, "-inf"),
-        (np.nan, "nan"),
-        (-np.nan, "-nan"),
-        (99.999, "100.00"),
-        (99999.99, "99999.99"),
-        (99999.999, "100000.00"),
-        (2.0**127, "170141183460469231731687303715884105728.00"),
-    ],
-)
-def test_ties_signs_and_non_finite(value, text):
-    assert _fixed(value, 2) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (-0.0, "-0"),
-        (100000.0, "100000"),
-        (1e6, "1e+06"),
-        (999999.5, "1e+06"),
-        (0.0001, "0.0001"),
-        (0.00001, "1e-05"),
-        (0.000099999999, "0.0001"),
-        (100000.5, "100000"),
-        (100001.5, "100002"),
-        (-1.5, "-1.5"),
-        (1e100, "1e+100"),
-        (5e-324, "4.94066e-324"),
-        (-np.nan, "-nan"),
-    ],
-)
-def test_general(value, text):
-    assert _text(append_general, value) == text
-
-
 @settings(deadline=None)
 @given(value=st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-(10**9), 10**9)))
 def test_integers(value):
@@ -191,18 +144,3 @@ def test_columns_of_words():
     int_words(integers, len(integers), words, lengths)
     texts = [_characters(*pair) for pair in zip(words[:8], lengths[:8], strict=True)]
     assert texts == ["0", "5", "99", "10000000", "99999999", "", "", ""]
-
-
-@exact_kernel
-def _three_columns(out, number, value):
-    at = append_int(out, 0, number)
-    out[at] = TAB
-    at = append_fixed(out, at + 1, value, 5)
-    out[at] = TAB
-    return append_general(out, at + 1, value)
-
-
-def test_from_within_a_kernel():
-    out = np.zeros(200, np.uint8)
-    end = _three_columns(out, 1234567890123, 0.1)
-    assert out[:end].tobytes() == b"1234567890123\t0.10000\t0.1"

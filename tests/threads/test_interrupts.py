@@ -33,12 +33,6 @@ def test_the_first_is_remembered_and_the_second_heeded():
             signal.raise_signal(signal.SIGINT)
 
 
-def test_nothing_comes():
-    with remembered_interrupt() as interrupt:
-        pass
-    assert not interrupt.has_come
-
-
 def test_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with remembered_interrupt() as interrupt:

@@ -144,15 +144,6 @@ def test_what_is_computed_is_written_while_the_loader_waits():
     release.set()
 
 
-def test_an_error_of_the_last_write_is_raised():
-    def write(item):
-        pause(20)
-        raise Broken
-
-    with pytest.raises(Broken):
-        run_pipeline([1], lambda _: None, write)
-
-
 @pytest.mark.parametrize("n_lanes", [1, 3])
 def test_not_more_than_one_item_is_loaded_ahead(n_lanes):
     loaded = 0

@@ -298,16 +298,7 @@ def test_all_threads_of_a_run_share_one_heap(made: ReadSet, tmp_path: Path):
         "libc.fclose(out)\n"
     )
     heaps = tmp_path / "heaps.xml"
-    command = [
-        sys.executable,
-        "-c",
-        script,
-        str(heaps),
-        "call-methylation",
-        *made.options(),
-        "-o",
-        str(tmp_path / "o.tsv"),
-    ]
+    command = [sys.executable, "-c", script, str(heaps), "call-methylation", *made.options(), "-o", f"{tmp_path}/o.tsv"]
     environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
     subprocess.run(command, env=environment, capture_output=True, check=True)
     assert heaps.read_text().count("<heap nr=") == 1

@@ -63,19 +63,13 @@ def test_a_value_cannot_make_columns_or_rows(tmp_path: Path, value: str):
         ({"a": [True]}, "column a is of the type bool"),
         ({"a": ["x", None]}, "a row has no value of a"),
         ({"a": [1, None]}, "a row has no value of a"),
+        ({"a": pa.array(["x", None, "y"]).dictionary_encode()}, "a row has no value of a"),
     ],
 )
 def test_columns_that_no_table_of_ours_has(tmp_path: Path, columns, message: str):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(columns), path)
     with ParquetTable(str(path)) as table, pytest.raises(InputFileError, match=message):
-        list(table.batches(10))
-
-
-def test_nulls_in_dictionaries(tmp_path: Path):
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": pa.array(["x", None, "y"]).dictionary_encode()}), path)
-    with ParquetTable(str(path)) as table, pytest.raises(InputFileError, match="a row has no value of a"):
         list(table.batches(10))
 
 

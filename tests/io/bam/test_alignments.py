@@ -111,12 +111,6 @@ def test_every_record_of_the_windows_once_and_in_order(tmp_path):
     file.close()
 
 
-def test_window_behind_the_contig_has_no_records(mixed):
-    file = opened(mixed)
-    assert names(file.records(Windows([(0, 6000, 7000)]))) == []
-    file.close()
-
-
 @pytest.mark.parametrize("kind", ["sam", "sam.gz", "cram"])
 def test_other_formats(mixed, tmp_path, kind):
     reference = tmp_path / "ref.fa"
@@ -157,19 +151,6 @@ def test_no_contigs(tmp_path):
     (tmp_path / "n.sam").write_text("@HD\tVN:1.6\n")
     with pytest.raises(InputFileError, match="the header names no contigs"):
         opened(str(tmp_path / "n.sam"))
-
-
-def test_writer_makes_a_bam_file_that_can_be_indexed(mixed, tmp_path):
-    source = opened(mixed, min_mapq=0)
-    path = tmp_path / "out.bam"
-    with path.open("wb") as out, RecordOutput(out, str(path), source.header) as writer:
-        for data, starts, n in source.chunks():
-            writer.write(data[: starts[n]])
-    source.close()
-    pysam.index(str(path))
-    copy = opened(str(path), min_mapq=0)
-    assert [name for _, name in names(copy.records(Windows([(0, 0, 100)])))] == ["r0", "r1", "r4"]
-    copy.close()
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")

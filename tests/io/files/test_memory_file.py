@@ -10,7 +10,6 @@ import pysam
 import pytest
 
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.files.memory_file import memory_file
 
 
 def _refuse(*_: object) -> int:
@@ -23,16 +22,6 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(os, "memfd_create", _refuse)
     elif request.param == "absent":
         monkeypatch.delattr(os, "memfd_create")
-
-
-@pytest.mark.usefixtures("system")
-def test_is_written_and_read():
-    with memory_file("f5py test") as file:
-        file.write(b"some")
-        file.flush()
-        assert Path(f"/proc/self/fd/{file.fileno()}").read_bytes() == b"some"
-        file.seek(0)
-        assert file.read() == b"some"
 
 
 @pytest.mark.usefixtures("system")

@@ -63,12 +63,6 @@ def test_letters(tmp_path):
     reference.close()
 
 
-def test_contigs_may_be_a_selection(path):
-    reference = Reference(path, ["two"], [5])
-    assert segments(reference, (0, 0, 2)) == [b"AC"]
-    reference.close()
-
-
 @pytest.mark.parametrize(
     ("contigs", "lengths", "message"),
     [
@@ -100,11 +94,6 @@ def test_not_a_fasta_file(tmp_path, content):
     with pytest.raises(InputFileError, match=r"bad\.fa: cannot read the reference") as problem:
         Reference(str(file), ["a"], [10])
     assert "\n" not in str(problem.value)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputFileError, match=r"absent\.fa: no such file"):
-        Reference(str(tmp_path / "absent.fa"), ["a"], [10])
 
 
 def test_index_that_is_not_the_file_s(path):
