@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,9 +17,9 @@ from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError
-from f5py.io.bam._bam_numba import KEPT
+from f5py.io.bam._bam_numba import DUPLICATE, KEPT
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
-from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, chosen_records, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
@@ -27,6 +27,7 @@ from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
+from f5py.methylation.overlapping_calls import AlignmentSpans, Places
 from f5py.pipeline.batch_records import (
     BatchRecords,
     Part,
@@ -36,7 +37,6 @@ from f5py.pipeline.batch_records import (
     columns_of,
     prepare_cigars,
 )
-from f5py.pipeline.preceding_records import PrecedingRecords
 from f5py.pipeline.record_filter import BatchLimits, SeenRecords, classified, cut
 from f5py.threads.ordered import prefetch_ordered
 from f5py.threads.pipeline import THREAD_PREFIX
@@ -72,7 +72,7 @@ class LoaderSettings:
     # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
     # of a run in parts: also load alignments before a part that overlap others of the same reads in it; see
-    # `f5py.pipeline.preceding_records`
+    # `PrecedingRecords`
     with_preceding: bool = False
     chooses: Callable[[Names], NDArray[np.bool_]] | None = None  # marks the reads that are used, by their names
     # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
@@ -334,3 +334,74 @@ class Loader:
                 numbers[value] = len(numbers)
                 self.partitions.append(value)
         return np.array([numbers.get(value, -1) for value in values], np.int32)
+
+
+class PrecedingRecords:
+    """Visit the records between parts, so that each part equals that of one run over everything.
+
+    For duplicate filtering, all preceding records are marked as seen. Where calls count once per read, alignments
+    before a part are loaded if a later part of this process has an overlapping one of the same read: their effect
+    depends on whether they can be called.
+    """
+
+    def __init__(self, loader: Loader, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
+        self._loader = loader
+        self._parts = parts
+        self._are_loaded = are_loaded
+        self._ultra_threshold = ultra_threshold
+
+    def before(self, part: Part) -> Iterator[list[RecordSlice]]:
+        """Yield the records of each batch that a part needs before it."""
+        loader = self._loader
+        if part.before is None or not (self._are_loaded or loader.seen is not None):
+            return
+        limits = BatchLimits(loader.batch_size, loader.max_bases, self._ultra_threshold, False)
+        stretches: list[RecordSlice] = []
+        state = np.zeros(4, np.int64)
+        later = self._later if self._are_loaded else None
+        for data, starts, kinds, rows, lengths in self._visited(part.before, loader.seen):
+            if later is None:
+                continue
+            kept = np.flatnonzero(kinds == KEPT)
+            names, places = _spans_of(data, starts, kept)
+            kinds[kept[~later.touched(names, places)]] = DUPLICATE
+            first = 0
+            while first < len(kinds):
+                end = cut(kinds, lengths, first, len(kinds), limits, state)
+                chosen = first + np.flatnonzero(kinds[first:end] == KEPT)
+                if len(chosen):  # without the others, of which there may be many chunks
+                    few, offsets = chosen_records(data, starts, chosen)
+                    kinds_of_few = np.full(len(chosen), KEPT, np.uint8)
+                    stretches.append(RecordSlice.of(few, offsets, kinds_of_few, rows[chosen], 0, len(chosen), 0))
+                first = end
+                if state[3]:
+                    yield stretches
+                    stretches = []
+                    state[:] = 0
+        if stretches:
+            yield stretches
+
+    @cached_property
+    def _later(self) -> AlignmentSpans:
+        """Alignments of the parts after the first skipped records."""
+        spans = AlignmentSpans()
+        first = next(i for i, part in enumerate(self._parts) if part.before is not None)
+        for part in self._parts[first:]:
+            for data, starts, kinds, _, _ in self._visited(part.records, None):
+                spans.add(*_spans_of(data, starts, np.flatnonzero(kinds == KEPT)))
+        return spans
+
+    def _visited(
+        self, within: RecordRange | None, seen: SeenRecords | None
+    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield records with their `classified` kinds, without counting them."""
+        loader = self._loader
+        alignments = loader.alignments
+        with closing(alignments.chunks(loader.windows, loader.batch_size, within)) as chunks:
+            for data, starts, n in chunks:
+                yield data, starts, *classified(alignments, loader.reads, seen, data, starts, n, RecordCounts())
+
+
+def _spans_of(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[Names, Places]:
+    columns = RecordColumns.of(data, starts, chosen)
+    return Names(columns.names, columns.name_offsets), (columns.contig, columns.start, columns.end)

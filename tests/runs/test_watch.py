@@ -21,7 +21,7 @@ import pytest
 from f5py.errors import InputFileError
 from f5py.io.signals.run_folder import RunFolder
 from f5py.runs import watch
-from f5py.runs.watch_shared_reads import files_with_earlier_reads
+from f5py.runs.watch import files_with_earlier_reads
 
 from ..made_data import ReadSet, error_line, process_of, run_command, start_process, write_signals
 from ..patience import PATIENCE, comes_true
