@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,18 +26,6 @@ from f5py.threads.pool import FEW_THREADS, kept_memory
 _SEVERAL_THREADS = 8
 
 
-class BatchLoader(Protocol):
-    """Producer of the batches of a run."""
-
-    def batches(self, parts: Any = None, estimates_total: bool = False) -> Generator[Any, None, None]:
-        """Load the batches of everything, or of some parts, in order."""
-        ...
-
-    def stop(self) -> None:
-        """Cancel loading."""
-        ...
-
-
 def process(
     options: AlignmentOptions,
     stage: AlignmentStage,
@@ -55,7 +43,7 @@ def process(
     Parameters
     ----------
     batches : generator of ReadBatch
-        See `BatchLoader.batches`; not begun.
+        See `f5py.pipeline.loader.Loader.batches`; not begun.
     inputs : ExitStack
         Open inputs, closed by the thread that uses them: after an interrupt it may be reading for a while.
     who : str

@@ -30,9 +30,10 @@ from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions, device_numbers
 from f5py.outputs.failed_reads import FailedReads, UltraReads
 from f5py.outputs.sink import Sink, Sinks
-from f5py.pipeline.flow import BatchLoader, process
+from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs, urls
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.outcome import Outcome, RunContext, note_results, report_run
 from f5py.runs.parts.job import Job, WriteBatch
@@ -41,7 +42,7 @@ from f5py.threads.pool import share_heap
 
 OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
-LoaderOfRun = TypeVar("LoaderOfRun", bound=BatchLoader)
+LoaderOfRun = TypeVar("LoaderOfRun", Loader, SequenceLoader)
 StageOfRun = TypeVar("StageOfRun", bound=AlignmentStage)
 #: Consumer of the rows of a table, as a pyarrow.Table.
 TableCallback = Callable[[Any], None]
@@ -89,7 +90,7 @@ def _run_in_context(
             run = Run(options, loader, stage, outputs.stopping, on_table)
             write: WriteBatch
             finish: Callable[[], None]
-            parts = None
+            parts: Any = None
             if job is None:
                 left = recipe.state_after_error(options)
                 sinks = Sinks(recipe.sinks(run))

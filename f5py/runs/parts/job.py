@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from f5py.core.batch import ReadBatch
 from f5py.errors import OutputFileError
@@ -61,35 +61,6 @@ class Claims:
 
 def _failure(folder: Path, problem: OSError) -> OutputFileError:
     return OutputFileError(f"{folder}: cannot write: {problem.strerror}")
-
-
-class Job(Protocol):
-    """Assignment of parts to a run.
-
-    Attributes
-    ----------
-    checks_chemistry : bool
-        Check the chemistry by the first reads, as in a run over all reads.
-    of_all : bool
-        The parts add up to the whole input.
-    left : str
-        State of the outputs after an error, for messages.
-    """
-
-    of_all: ClassVar[bool]
-
-    @property
-    def left(self) -> str: ...
-
-    @property
-    def plan(self) -> Plan: ...
-
-    @property
-    def checks_chemistry(self) -> bool: ...
-
-    def parts_of(self, loader: Any) -> tuple[Any, deque[Part]]:
-        """Return the parts for `BatchLoader.batches`, and the queue of those to write, in order."""
-        ...
 
 
 def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:
@@ -176,3 +147,9 @@ class GrowingJob:
     def parts_of(self, loader: Any) -> tuple[None, deque[Part]]:
         loader.divide(self._reads_per_part, self.plan.is_done)
         return None, loader.parts
+
+
+#: Assignment of parts to a run. `checks_chemistry` says whether to check it by the first reads, as in a run over all
+#: reads, `of_all` whether the parts add up to the whole input, and `left` what is left after an error. `parts_of`
+#: returns the parts to load, and the queue of those to write, in order.
+Job = PartJob | ClaimingJob | GrowingJob
