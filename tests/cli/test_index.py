@@ -13,27 +13,24 @@ import sys
 import time
 import uuid
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from f5py.cli import main
 from f5py.io.reads.read_files import ReadFiles
 from f5py.io.reads.read_index import ReadIndex
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
-from ..made_data import ReadSet, process_of, run_main, start_process, write_signals
+from ..made_data import ReadSet, process_of, run_command, run_main, start_process, write_signals
 from ..patience import PATIENCE
 from ..readers_here import scans_here
 
 needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
 
 
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(["index", *map(str, arguments)])
-    return int(stop.value.code or 0)
+index = partial(run_command, "index")
 
 
 def nanopolish(*arguments: object) -> str:
@@ -57,7 +54,7 @@ def both(tmp_path: Path, reads: Path, *options: object) -> tuple[dict[str, bytes
         copy.parent.mkdir()
         copy.write_bytes(reads.read_bytes())
     with scans_here():
-        assert run(*options, ours) == 0
+        assert index(*options, ours) == 0
     nanopolish("index", *options, theirs)
     return contents(ours), contents(theirs)
 
@@ -66,13 +63,13 @@ def test_counts_and_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
     single_fast5(tmp_path / "d/a.fast5", "r0")
     multi_fast5(tmp_path / "d/b.fast5", [f"r{i}" for i in range(1, 99)])
-    assert run("-d", tmp_path / "d", reads) == 0
+    assert index("-d", tmp_path / "d", reads) == 0
     told = capsys.readouterr()
     assert told.out == ""
     assert "[readdb] num reads: 100, num reads with path to fast5: 99\n" in told.err
     assert "WARNING" not in told.err
     multi_fast5(tmp_path / "d/b.fast5", [f"r{i}" for i in range(1, 98)])
-    assert run("-d", tmp_path / "d", "-v", 0, reads) == 0
+    assert index("-d", tmp_path / "d", "-v", 0, reads) == 0
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith(
@@ -84,18 +81,18 @@ def test_counts_and_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_real_reads_follow_the_rules(tmp_path: Path, ecoli: Path) -> None:
     reads = tmp_path / "reads.fasta"
     reads.write_bytes((ecoli / "reads.fasta").read_bytes())
-    assert run("-d", ecoli / "fast5", "-t", 1, reads) == 0
+    assert index("-d", ecoli / "fast5", "-t", 1, reads) == 0
     found = readdb(reads)
     names = sorted(line[1:].split()[0] for line in reads.read_text().splitlines() if line[0] == ">")
     assert [name for name, _ in found] == names
     assert sorted(path for _, path in found) == sorted(map(str, (ecoli / "fast5").iterdir()))
     before = contents(reads)
-    assert run("-d", ecoli / "fast5", "-t", 3, "--iop", 2, reads) == 0
+    assert index("-d", ecoli / "fast5", "-t", 3, "--iop", 2, reads) == 0
     assert contents(reads) == before
 
 
 @needs_nanopolish
-def test_nanopolish_writes_the_same_for_real_reads(tmp_path: Path, ecoli: Path) -> None:
+def test_nanopolish_writes_and_calls_the_same_for_real_reads(tmp_path: Path, ecoli: Path) -> None:
     ours, theirs = both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")
     assert ours == theirs
     wanted = sorted(ReadFiles.read(f"{tmp_path}/ours/reads.fasta.index.readdb"))
@@ -105,18 +102,10 @@ def test_nanopolish_writes_the_same_for_real_reads(tmp_path: Path, ecoli: Path) 
     assert len(ours_read[0]) > 600_000
     np.testing.assert_array_equal(ours_read[0], theirs_read[0])
     np.testing.assert_array_equal(ours_read[1], theirs_read[1])
-
-
-@needs_nanopolish
-def test_nanopolish_calls_the_same_with_either_index(tmp_path: Path, ecoli: Path) -> None:
-    both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")
-    calls = []
-    for whose in ("ours", "theirs"):
-        command = ["nanopolish", "call-methylation", "-t", "1", "-r", tmp_path / whose / "reads.fasta"]
-        command += ["-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa"]
-        calls.append(subprocess.run(command, capture_output=True, check=True).stdout)
+    inputs = ["-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa", "-t", 1]
+    calls = [nanopolish("call-methylation", *inputs, "-r", tmp_path / of / "reads.fasta") for of in ("ours", "theirs")]
     assert calls[0] == calls[1]
-    assert calls[0].count(b"\n") > 100
+    assert calls[0].count("\n") > 100
 
 
 @needs_nanopolish
@@ -184,7 +173,7 @@ def test_nanopolish_writes_the_same_with_a_summary(tmp_path: Path, column: str) 
     assert ours == theirs
     assert b"d\t%s/d/big.fast5\n" % str(tmp_path).encode() in ours["readdb"]
     assert b"a\t%s/d/one.fast5\n" % str(tmp_path).encode() in ours["readdb"]
-    assert run("-d", tmp_path / "d", "-f", tmp_path / "list", "--iop", 2, tmp_path / "ours/r.fa") == 0
+    assert index("-d", tmp_path / "d", "-f", tmp_path / "list", "--iop", 2, tmp_path / "ours/r.fa") == 0
     assert contents(tmp_path / "ours/r.fa") == theirs
 
 
@@ -202,71 +191,53 @@ def test_compressed_summaries(tmp_path: Path, is_listed: bool) -> None:
         (tmp_path / name).write_bytes(content)
         (tmp_path / "list").write_text(f"{tmp_path / name}\n")
         given = ("-f", tmp_path / "list") if is_listed else ("-s", tmp_path / name)
-        assert run("-d", tmp_path / "d", *given, reads) == 0
+        assert index("-d", tmp_path / "d", *given, reads) == 0
         found.append(contents(reads))
     assert found[0] == found[1]
     assert sorted(readdb(reads)) == [(read, f"{tmp_path}/d/{name}") for read, name in rows]
 
 
-@needs_nanopolish
-def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path) -> None:
-    tables = []
-    for whose in ("ours", "theirs"):
-        reads = tmp_path / whose / "reads.fasta"
-        reads.parent.mkdir()
-        reads.write_bytes((ecoli / "reads.fasta").read_bytes())
-        options = ["index", "-d", ecoli / "fast5", reads]
-        if whose == "ours":
-            assert run(*options[1:]) == 0
-        else:
-            nanopolish(*options)
-        inputs = ["-r", reads, "-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa"]
-        tables.append(nanopolish("call-methylation", "-t", 1, *inputs))
-    assert tables[0].count("\n") > 100
-    assert sorted(tables[0].splitlines()) == sorted(tables[1].splitlines())
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-t", "0"], "--threads 0: must be at least 1"),
-        (["--iop", "0"], "--iop 0: must be at least 1"),
-        (["--nonsense"], "has no option --nonsense"),
-        (["more"], "several files of reads need a name for their index: -o PREFIX"),
+        ("absent.fa", "absent.fa: no such file"),
+        ("-d nothing", "no fast5 file was found for any of the 1 reads in r.fa"),
+        ("-d pod5", "pod5 holds POD5 files; give it with --pod5"),
+        ("-s absent.txt", "absent.txt: cannot be opened (No such file"),
+        ("-f absent.txt", "absent.txt: No such file"),
+        ("-s r.fa", "r.fa: the header lacks the column read_id"),
+        ("--slow5 absent.blow5", "absent.blow5: not found"),
+        ("--slow5 damaged", "cut.blow5: has a damaged header"),
+        ("--slow5 d", "no file below this folder is named *.blow5"),
+        ("--slow5 r.fa", "r.fa: is not a SLOW5, POD5 or fast5 file"),
+        ("--slow5 d/a.fast5", "d/a.fast5: is a fast5 file"),
+        ("--slow5 damaged/cut.blow5", "cut.blow5: has a damaged header"),
+        ("--slow5 damaged/cut.blow5 --skip-slow5-idx", "cut.blow5: has a damaged header"),
+        ("--slow5 other.slow5", "other.slow5: holds none of the 1 reads in r.fa"),
+        ("--pod5 absent.pod5", "absent.pod5: not found"),
+        ("--pod5 d", "no file below this folder is named *.pod5"),
+        ("--pod5 none.pod5", "no POD5 file was found for any of the 1 reads"),
+        ("--pod5 damaged/cut.blow5", "cut.blow5: is a SLOW5 file; give it with --slow5"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*options, fasta(tmp_path / "r.fa", ["a"])) == 2
-    assert message in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["absent.fa"], "absent.fa: no such file"),
-        (["-d", "nothing", "r.fa"], "no fast5 file was found for any of the 1 reads in r.fa"),
-        (["-s", "absent.txt", "r.fa"], "absent.txt: cannot be opened (No such file"),
-        (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),
-        (["-s", "r.fa", "r.fa"], "r.fa: the header lacks the column read_id"),
-    ],
-)
-def test_bad_input_is_one_line(
-    tmp_path: Path,
-    options: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_unusable_input_is_an_error(
+    tmp_path: Path, options: str, message: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     fasta(tmp_path / "r.fa", ["a"])
-    (tmp_path / "nothing").mkdir()
-    assert run("-v", 0, *options) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert message in told
-    assert not list(tmp_path.glob("*.readdb*"))
-    assert not list(tmp_path.glob("*.tmp*"))
+    single_fast5(tmp_path / "d/a.fast5", "a")
+    for name in ("nothing", "pod5", "damaged"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "pod5/a.pod5").touch()
+    (tmp_path / "damaged/cut.blow5").write_bytes(b"BLOW5\x01")
+    slow5_file(tmp_path / "other.slow5", ["b"])
+    write_signals(tmp_path / "none.pod5", [])
+    reads = [] if options == "absent.fa" else ["r.fa"]
+    assert index("-v", 0, *options.split(), *reads) == 1
+    told = [line for line in capfd.readouterr().err.splitlines() if "INFO" not in line]
+    assert len(told) == 1
+    assert message in told[0]
+    assert not list(tmp_path.glob("r.fa.*"))
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +285,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         time.sleep(0.001)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    assert run("--resume", "-d", tmp_path / "d", reads) == 0
+    assert index("--resume", "-d", tmp_path / "d", reads) == 0
     found = re.search(r"(\d+) of 2000 fast5 files have been scanned before", capsys.readouterr().err)
     assert found is not None
     assert 50 < int(found[1]) < 2000
@@ -322,7 +293,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert not journal.exists()
 
 
-@pytest.mark.parametrize("delay", [0.15, 0.4, 0.8])
+@pytest.mark.parametrize("delay", [0.15, 0.8])
 def test_interrupting_leaves_no_process_behind(many_files: Path, tmp_path: Path, delay: float) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
     command = process_of("index", "--iop", "2", "-d", many_files, reads)
@@ -336,13 +307,6 @@ def test_interrupting_leaves_no_process_behind(many_files: Path, tmp_path: Path,
     assert process.wait(timeout=PATIENCE) == 130
     assert "Traceback" not in told
     assert not [path.name for path in tmp_path.iterdir() if ".index" in path.name]
-
-
-def test_help_is_quick_to_import() -> None:
-    code = "import sys, f5py.cli; f5py.cli.command_of('index'); "
-    code += "print(sorted({'numpy', 'h5py', 'pysam', 'numba', 'rich'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert ran.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -374,7 +338,7 @@ def slow5_file(path: Path, names: list[str]) -> Path:
 def test_slow5_is_named_once_for_all_reads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
     signals = slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(1, 300)])
-    assert run("--slow5", signals, reads) == 0
+    assert index("--slow5", signals, reads) == 0
     told = capfd.readouterr()
     assert told.out == ""
     assert told.err.startswith(
@@ -385,21 +349,17 @@ def test_slow5_is_named_once_for_all_reads(tmp_path: Path, capfd: pytest.Capture
     suffixes = (".index", ".index.fai", ".index.gzi", ".index.readdb")
     files = ["r.fa", *(f"r.fa{suffix}" for suffix in suffixes), "s.slow5", "s.slow5.idx"]
     assert sorted(path.name for path in tmp_path.iterdir()) == files
-
-
-def test_slow5_lacks_some_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
-    assert run("--slow5", slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(98)]), reads) == 0
-    assert "WARNING] slow5 files could not be located for 2 reads\n" in capsys.readouterr().err
+    assert index("--slow5", slow5_file(tmp_path / "few.slow5", [f"r{i}" for i in range(98)]), reads) == 0
+    assert "WARNING] slow5 files could not be located for 2 reads\n" in capfd.readouterr().err
 
 
 def test_slow5_replaces_the_paths_of_fast5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
     single_fast5(tmp_path / "d/a.fast5", "a")
-    assert run("-d", tmp_path / "d", reads) == 0
+    assert index("-d", tmp_path / "d", reads) == 0
     signals = slow5_file(tmp_path / "s.slow5", ["a"])
     capsys.readouterr()
-    assert run("-d", tmp_path / "d", "-s", "x", "-f", "y", "--iop", 2, "--resume", "--slow5", signals, reads) == 0
+    assert index("-d", tmp_path / "d", "-s", "x", "-f", "y", "--iop", 2, "--resume", "--slow5", signals, reads) == 0
     assert "[index::WARNING] -d, -s, -f, --iop, --resume: no effect with --slow5\n" in capsys.readouterr().err
     assert readdb(reads) == [("*", str(signals))]
 
@@ -407,12 +367,12 @@ def test_slow5_replaces_the_paths_of_fast5(tmp_path: Path, capsys: pytest.Captur
 def test_the_slow5_index_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = fasta(tmp_path / "r.fa", ["a", "b"])
     signals = slow5_file(tmp_path / "s.slow5", ["a"])
-    assert run("--slow5", signals, "--skip-slow5-idx", reads) == 0
+    assert index("--slow5", signals, "--skip-slow5-idx", reads) == 0
     assert capsys.readouterr().err.startswith("[readdb] num reads: 2\n[main]")
     assert not Path(f"{signals}.idx").exists()
     assert readdb(reads) == [("*", str(signals))]
     single_fast5(tmp_path / "d/a.fast5", "a")
-    assert run("-d", tmp_path / "d", "--skip-slow5-idx", reads) == 0
+    assert index("-d", tmp_path / "d", "--skip-slow5-idx", reads) == 0
     assert "WARNING] --skip-slow5-idx has no effect without --slow5\n" in capsys.readouterr().err
 
 
@@ -422,51 +382,6 @@ def test_nanopolish_writes_the_same_for_slow5(tmp_path: Path, ecoli: Path) -> No
     ours, theirs = both(tmp_path, ecoli / "reads.fasta", "--slow5", tmp_path / "s.blow5")
     assert ours == theirs
     assert ours["readdb"] == b"*\t%s/s.blow5\n" % str(tmp_path).encode()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--slow5", "absent.blow5"], "absent.blow5: not found"),
-        (["--slow5", "."], "cut.blow5: has a damaged header"),
-        (["--slow5", "d"], "no file below this folder is named *.blow5"),
-        (["--slow5", "r.fa"], "r.fa: is not a SLOW5, POD5 or fast5 file"),
-        (["--slow5", "d/a.fast5"], "d/a.fast5: is a fast5 file"),
-        (["--slow5", "cut.blow5"], "cut.blow5: has a damaged header"),
-        (["--slow5", "cut.blow5", "--skip-slow5-idx"], "cut.blow5: has a damaged header"),
-        (["--pod5", "absent.pod5"], "absent.pod5: not found"),
-        (["--pod5", "d"], "no file below this folder is named *.pod5"),
-        (["--pod5", "cut.blow5"], "cut.blow5: is a SLOW5 file; give it with --slow5"),
-    ],
-)
-def test_unusable_signals_are_one_line(
-    tmp_path: Path,
-    options: list[str],
-    message: str,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    fasta(tmp_path / "r.fa", ["a"])
-    single_fast5(tmp_path / "d/a.fast5", "a")
-    (tmp_path / "cut.blow5").write_bytes(b"BLOW5\x01")
-    assert run("-v", 0, *options, "r.fa") == 1
-    told = capfd.readouterr().err
-    assert told.count("\n") == 1
-    assert message in told
-    assert not list(tmp_path.glob("r.fa.*"))
-
-
-def test_slow5_without_any_of_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    assert run("--slow5", slow5_file(tmp_path / "s.slow5", ["b"]), reads) == 1
-    assert f"s.slow5: holds none of the 1 reads in {reads}" in capsys.readouterr().err
-    assert not [path.name for path in tmp_path.iterdir() if ".index" in path.name]
-
-
-def test_slow5_and_pod5_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--slow5", "a", "--pod5", "b", fasta(tmp_path / "r.fa", ["a"])) == 2
-    assert "--slow5 and --pod5 exclude each other" in capsys.readouterr().err
 
 
 # --pod5
@@ -479,7 +394,7 @@ def test_pod5_files_and_folders(tmp_path: Path, ecoli: Path, capsys: pytest.Capt
     (tmp_path / "d/e").mkdir(parents=True)
     (tmp_path / "d/e/signals.pod5").symlink_to(ecoli / "formats/reads.pod5")
     for given in ("d", "d/e/signals.pod5"):
-        assert run("--pod5", tmp_path / given, reads) == 0
+        assert index("--pod5", tmp_path / given, reads) == 0
         assert "[readdb] num reads: 113, num reads with path to pod5: 112\n" in capsys.readouterr().err
         known = readdb(reads)
         assert known == sorted(known)
@@ -493,7 +408,7 @@ def test_pod5_beside_fast5(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFi
     reads = tmp_path / "reads.fasta"
     reads.write_bytes((ecoli / "reads.fasta").read_bytes() + b">in-fast5\nACGT\n")
     single_fast5(tmp_path / "d/a.fast5", "in-fast5")
-    assert run("--pod5", ecoli / "formats/reads.pod5", "-d", tmp_path / "d", reads) == 0
+    assert index("--pod5", ecoli / "formats/reads.pod5", "-d", tmp_path / "d", reads) == 0
     assert "num reads: 113, num reads with path to fast5 or pod5: 113\n" in capsys.readouterr().err
     assert dict(readdb(reads))["in-fast5"] == f"{tmp_path}/d/a.fast5"
 
@@ -501,19 +416,10 @@ def test_pod5_beside_fast5(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFi
 def test_pod5_without_any_of_the_reads(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pod5", reason="needs pod5")
     reads = fasta(tmp_path / "r.fa", ["a"])
-    assert run("--pod5", ecoli / "formats/reads.pod5", reads) == 0
+    assert index("--pod5", ecoli / "formats/reads.pod5", reads) == 0
     told = capsys.readouterr().err
     assert "num reads: 113, num reads with path to pod5: 112\n" in told
     assert f"WARNING] none of the 1 reads in {reads} has a signal by its own name" in told
-
-
-def test_pod5_without_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pod5", reason="needs pod5")
-    signals = write_signals(tmp_path / "signals.pod5", [])
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    assert run("--pod5", signals, reads) == 1
-    assert "no POD5 file was found for any of the 1 reads" in capsys.readouterr().err
-    assert not [path.name for path in tmp_path.iterdir() if ".index" in path.name]
 
 
 def test_split_reads_are_called_through_an_index_of_pod5(made: ReadSet, made_calls: bytes, tmp_path: Path) -> None:
@@ -534,7 +440,7 @@ def test_split_reads_are_called_through_an_index_of_pod5(made: ReadSet, made_cal
     changed = made.with_records(tmp_path, records, header=header.to_dict())
     reads = tmp_path / "reads.fasta"
     reads.write_bytes(made.reads.read_bytes())
-    assert run("--pod5", pod5, reads) == 0
+    assert index("--pod5", pod5, reads) == 0
     assert dict(readdb(reads))[parent.name] == str(pod5)
     assert dict(readdb(reads))[first.name] == ""
     for processes in (1, 2):
@@ -542,13 +448,3 @@ def test_split_reads_are_called_through_an_index_of_pod5(made: ReadSet, made_cal
         options = ["-r", reads, "-b", changed.bam, "-g", made.genome, "-t", 2, "--iop", processes, "-o", out]
         assert run_main(*options) == 0
         assert out.read_bytes() == made_calls
-
-
-def test_a_folder_of_pod5_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/a.pod5").touch()
-    assert run("-d", tmp_path / "d", "-v", 0, reads) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert f"{tmp_path}/d holds POD5 files; give it with --pod5" in told
