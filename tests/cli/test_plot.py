@@ -47,6 +47,13 @@ def plot(*arguments: object) -> None:
     command.main([str(argument) for argument in arguments], standalone_mode=False)
 
 
+def options_of(read: str, *, slow5: Path | None = None, window: str | None = None, **files: Path) -> PlotOptions:
+    """Make the options of a plot of these reads, bam and genome, which is not written."""
+    signals = () if slow5 is None else (str(slow5),)
+    given = {name: str(path) for name, path in files.items()}
+    return PlotOptions(read=read, slow5=signals, window=window, output="", **given)
+
+
 # The numbers
 
 
@@ -88,16 +95,9 @@ def assert_shows(data: PlotData, rows: dict[int, list[str]]) -> None:
     ],
 )
 def test_numbers_equal_f5c(indexed_ecoli: Path, ecoli: Path, read: str, number: str, region: tuple[int, int] | None):
-    data = compute(
-        PlotOptions(
-            read=read,
-            reads=str(indexed_ecoli / "reads.fasta"),
-            bam=str(ecoli / "reads8.bam"),
-            genome=str(ecoli / "ref.fa"),
-            window=None if region is None else f"{CONTIG}:{region[0]}-{region[1]}",
-            output="",
-        )
-    )
+    aligned = {"reads": indexed_ecoli / "reads.fasta", "bam": ecoli / "reads8.bam", "genome": ecoli / "ref.fa"}
+    window = None if region is None else f"{CONTIG}:{region[0]}-{region[1]}"
+    data = compute(options_of(read, window=window, **aligned))
     first, last = int(data.position.min()) + 1, int(data.position.max()) + 1
     if region is None:  # what the signal passes first: the upper end of the reverse read
         assert last - first < 100
@@ -117,14 +117,8 @@ def test_numbers_equal_f5c(indexed_ecoli: Path, ecoli: Path, read: str, number: 
 @pytest.fixture
 def rna_options(slow5_set: Callable[[str], Path]) -> PlotOptions:
     folder = slow5_set("rna002_sequin")
-    return PlotOptions(
-        read=RNA_READ,
-        reads=str(folder / "reads.fastq"),
-        bam=str(folder / "reads.bam"),
-        genome=str(folder / "ref.fa"),
-        slow5=(str(folder / "signals.blow5"),),
-        output="",
-    )
+    files = {"reads": "reads.fastq", "bam": "reads.bam", "genome": "ref.fa", "slow5": "signals.blow5"}
+    return options_of(RNA_READ, **{option: folder / name for option, name in files.items()})
 
 
 @pytest.mark.shared
@@ -170,7 +164,7 @@ def samples_of_kmers(data: PlotData) -> dict[int, tuple[int, int]]:
 def test_own_bases_have_the_samples_that_f5c_says(
     indexed_ecoli: Path, ecoli: Path, rna_options: PlotOptions, shared_data: Path
 ):
-    dna = PlotOptions(read=REVERSE, reads=str(indexed_ecoli / "reads.fasta"), window="301-900", output="")
+    dna = options_of(REVERSE, reads=indexed_ecoli / "reads.fasta", window="301-900")
     rna = replace(rna_options, bam=None, genome=None, window="301-900")
     for options, everything in (
         (dna, kmers_of_table(ecoli / "expected" / "resquiggle" / "reads8.tsv.gz", REVERSE)),
@@ -190,7 +184,7 @@ def test_own_bases_from_reads_without_index(slow5_set: Callable[[str], Path], tm
     reads = tmp_path / "reads.fastq"
     shutil.copyfile(folder / "reads.fastq", reads)
     name = _names(reads)[3]
-    options = PlotOptions(read=name, reads=str(reads), slow5=(str(folder / "signals.blow5"),), output="")
+    options = options_of(name, reads=reads, slow5=folder / "signals.blow5")
     data = compute(options)
     assert data.source.chemistry == "R10.4.1 DNA"
     assert data.kmers.shape[1] == 9
@@ -211,13 +205,8 @@ def test_region_chooses_the_record(indexed_ecoli: Path, ecoli: Path, tmp_path: P
     bam = ecoli / "reads.bam"
     if not indexed:
         bam = Path(shutil.copyfile(bam, tmp_path / "reads.bam"))
-    options = PlotOptions(
-        read=WITH_SUPPLEMENTARY,
-        reads=str(indexed_ecoli / "reads.fasta"),
-        bam=str(bam),
-        genome=str(ecoli / "ref.fa"),
-        output="",
-    )
+    files = {"reads": indexed_ecoli / "reads.fasta", "bam": bam, "genome": ecoli / "ref.fa"}
+    options = options_of(WITH_SUPPLEMENTARY, **files)
     for region, strand, first, last in (
         (None, "+", 225_996, 229_953),
         (f"{CONTIG}:226001-226100", "+", 226_001, 226_100),
@@ -234,13 +223,8 @@ def test_region_chooses_the_record(indexed_ecoli: Path, ecoli: Path, tmp_path: P
 
 @pytest.mark.shared
 def test_number_chooses_the_record(indexed_ecoli: Path, ecoli: Path):
-    options = PlotOptions(
-        read=WITH_SUPPLEMENTARY,
-        reads=str(indexed_ecoli / "reads.fasta"),
-        bam=str(ecoli / "reads.bam"),
-        genome=str(ecoli / "ref.fa"),
-        output="",
-    )
+    files = {"reads": indexed_ecoli / "reads.fasta", "bam": ecoli / "reads.bam", "genome": ecoli / "ref.fa"}
+    options = options_of(WITH_SUPPLEMENTARY, **files)
     first, second = (compute(replace(options, alignment=number)) for number in (1, 2))
     assert 20_871 <= first.position.min() + 1 <= first.position.max() + 1 <= 23_636
     assert 225_996 <= second.position.min() + 1 <= second.position.max() + 1 <= 229_953
@@ -256,9 +240,8 @@ def test_number_chooses_the_record(indexed_ecoli: Path, ecoli: Path):
 @pytest.mark.shared
 @pytest.mark.parametrize("read", [FORWARD, REVERSE])
 def test_calls_are_those_of_call_methylation(read: str, indexed_ecoli: Path, ecoli: Path):
-    aligned: dict[str, str] = {"reads": str(indexed_ecoli / "reads.fasta")}
-    aligned |= {"bam": str(ecoli / "reads.bam"), "genome": str(ecoli / "ref.fa")}
-    data = compute(PlotOptions(read=read, window=f"{CONTIG}:1-1000000", output="", **aligned))
+    aligned = {"reads": indexed_ecoli / "reads.fasta", "bam": ecoli / "reads.bam", "genome": ecoli / "ref.fa"}
+    data = compute(options_of(read, window=f"{CONTIG}:1-1000000", **aligned))
     table = f5py.call_methylation(returns="pandas", **aligned)
     expected = table[table.read_name == read].sort_values("start", ascending=not data.descending)
     calls = data.calls
@@ -429,14 +412,7 @@ def split_from(parent: str, made: ReadSet, folder: Path, **tags: object) -> tupl
 def test_split_read_is_drawn_from_its_part_of_the_parent(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
     changed, signals = split_from("parent", made, tmp_path)
     name = made.names[-1]
-    options = PlotOptions(
-        read=name,
-        reads=str(made.reads),
-        bam=str(changed.bam),
-        genome=str(made.genome),
-        slow5=(str(signals),),
-        output="",
-    )
+    options = options_of(name, reads=made.reads, bam=changed.bam, genome=made.genome, slow5=signals)
     found = compute(options)
     expected = compute(replace(options, slow5=()))
     assert len(found.current) > 500
@@ -481,7 +457,7 @@ def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("f5py.commands.plot.open_signals", opened)
     name = made.names[0]
-    options = PlotOptions(read=name, reads=str(made.reads), output="")
+    options = options_of(name, reads=made.reads)
     compute(options)
     compute(replace(options, bam=str(made.bam), genome=str(made.genome)))
     assert asked == [[name], [name]]
