@@ -6,20 +6,15 @@ import sys
 
 import pytest
 
-from f5py.cli import main
 from f5py.commands import gpu_check
 from f5py.compute.gpu import backend
 
-
-def run(*args: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(["gpu-check", *args])
-    return stop.value.code
+from ..made_data import run_command
 
 
 def test_says_what_there_is_and_that_it_computes_the_same(played_machine, capsys):
     played_machine(devices=2, memory=1 << 33)
-    assert run("--cuda-dev-id", "1") == 0
+    assert run_command("gpu-check", "--cuda-dev-id", "1") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["CuPy: 14.0.0", "CUDA of the driver: 13.0", "CUDA of the run-time library: 12.9"]
     assert lines[3].startswith("NVRTC: ")
@@ -42,7 +37,7 @@ def test_numbers_that_differ(played_machine, capsys, monkeypatch):
     monkeypatch.setattr(backend, "synthetic_batch", changing)
     monkeypatch.setattr(gpu_check, "_CHECKS", dict(list(gpu_check._CHECKS.items())[:1]))
     monkeypatch.setattr(gpu_check, "gpu_checks", dict)
-    assert run() == 1
+    assert run_command("gpu-check") == 1
     captured = capsys.readouterr()
     assert "GPU 0: events, alignment and calls: failed\n" in captured.out
     error = captured.err.splitlines()[-1]
@@ -63,7 +58,7 @@ def test_numbers_that_differ(played_machine, capsys, monkeypatch):
 )
 def test_what_is_broken_is_said_in_one_line(played_machine, capsys, fault, says):
     played_machine(fault=fault)
-    assert run() == 1
+    assert run_command("gpu-check") == 1
     lines = [line for line in capsys.readouterr().err.splitlines() if "::ERROR]" in line]
     assert len(lines) == 1
     assert says in lines[0]
@@ -72,7 +67,7 @@ def test_what_is_broken_is_said_in_one_line(played_machine, capsys, fault, says)
 def test_without_cupy(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert run() == 1
+    assert run_command("gpu-check") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("[f5py::ERROR] cupy is not installed (pip install cupy-cuda12x ")
@@ -82,5 +77,5 @@ def test_without_cupy(monkeypatch, capsys):
 @pytest.mark.parametrize(("number", "status"), [("7", 1), ("x", 2)])
 def test_numbers_of_devices(played_machine, capsys, number, status):
     played_machine(devices=1)
-    assert run("--cuda-dev-id", number) == status
+    assert run_command("gpu-check", "--cuda-dev-id", number) == status
     assert "--cuda-dev-id" in capsys.readouterr().err

@@ -9,30 +9,23 @@ import time
 
 import pytest
 
-from f5py.cli import main
-
+from ..made_data import run_command
 from ..patience import PATIENCE
-
-
-def run(*args: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(["simulate", *args])
-    return stop.value.code
 
 
 def test_writes_a_data_set_and_tells(tmp_path, capsys):
     out = tmp_path / "new" / "sim"
-    args = ["-o", str(out), "--genome-length", "3K", "-n", "4", "--length", "500", "--ultra-long", "2K"]
-    assert run(*args, "--methylation", "per-read", "--methylated-reads", "1", "--strand", "-") == 0
+    args = ["-o", out, "--genome-length", "3K", "-n", "4", "--length", "500", "--ultra-long", "2K"]
+    assert run_command("simulate", *args, "--methylation", "per-read", "--methylated-reads", "1", "--strand", "-") == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "5 reads, 4000 bases (longest read 2000)" in captured.err
     rows = (out / "truth_reads.tsv").read_text().splitlines()[1:]
     assert rows
     assert all(row.split("\t")[2] == "-" and row.endswith("\t1") for row in rows)
-    assert run(*args) == 1
+    assert run_command("simulate", *args) == 1
     assert "is not empty" in capsys.readouterr().err
-    assert run(*args, "--force", "--no-read-truth", "--fasta") == 0
+    assert run_command("simulate", *args, "--force", "--no-read-truth", "--fasta") == 0
     assert not (out / "truth_reads.tsv").exists()
     assert not (out / "reads.fastq").exists()
 
@@ -49,7 +42,7 @@ def test_writes_a_data_set_and_tells(tmp_path, capsys):
     ],
 )
 def test_contradictions_are_usage_errors(tmp_path, capsys, options):
-    assert run("-o", str(tmp_path / "x"), *options) == 2
+    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 2
     assert "exclude each other" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
@@ -65,7 +58,7 @@ def test_contradictions_are_usage_errors(tmp_path, capsys, options):
     ],
 )
 def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
-    assert run("-o", str(tmp_path / "x"), *options) == 1
+    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 1
     captured = capsys.readouterr()
     assert complaint in captured.err
     assert captured.err.count("\n") == 1
@@ -81,7 +74,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
     ],
 )
 def test_wrong_levels_are_usage_errors(tmp_path, capsys, options, complaint):
-    assert run("-o", str(tmp_path / "x"), *options) == 2
+    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
@@ -105,17 +98,3 @@ def test_interrupt_leaves_nothing(tmp_path):
     assert "interrupted" in messages
     assert messages.strip().count("\n") == 0, messages
     assert list(out.iterdir()) == []
-
-
-@pytest.mark.parametrize("command", ["simulate", "demo"])
-def test_help_imports_nothing_heavy(command):
-    code = (
-        "import sys; from f5py.cli import main\n"
-        f"try: main(['{command}', '--help'])\n"
-        "except SystemExit as stop: assert not stop.code\n"
-        "heavy = {'numpy', 'numba', 'h5py', 'pysam'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--seed" in done.stdout
