@@ -218,6 +218,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
 
 
 @pytest.fixture(scope="session")
+def short(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
+    """Simulate as many reads, which are a third as long."""
+    return ReadSet.simulated(tmp_path_factory.mktemp("short"), 400)
+
+
+@pytest.fixture(scope="session")
 def made_calls(made: ReadSet) -> bytes:
     """Call the made read set."""
     out = made.folder / "calls.tsv"

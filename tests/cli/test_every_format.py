@@ -92,12 +92,6 @@ def _with_plain_calibration(read: MadeRead) -> MadeRead:
 
 
 @pytest.fixture(scope="module")
-def short(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
-    """Simulate short reads: commands do the same with long ones, in whatever format they are."""
-    return ReadSet.simulated(tmp_path_factory.mktemp("short"), 400)
-
-
-@pytest.fixture(scope="module")
 def signals(short: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Signals:
     return Signals(short, tmp_path_factory.mktemp("formats"))
 
