@@ -148,7 +148,7 @@ def test_a_memory_limit_that_leaves_too_little_to_compile(made: ReadSet, tmp_pat
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("limit", [100_000, 300_000, 450_000])
+@pytest.mark.parametrize("limit", [100_000, 450_000])
 @pytest.mark.parametrize("options", [(), ("--plan", "parts")], ids=["run", "plan"])
 def test_a_memory_limit_that_is_too_low_for_libraries(
     made: ReadSet, tmp_path: Path, limit: int, options: tuple[str, ...]

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -365,43 +364,6 @@ def test_a_reader_that_has_seen_enough(unsorted: Unsorted, tmp_path: Path):
 def test_a_folder_that_cannot_be_written_is_told_at_once(unsorted: Unsorted, tmp_path: Path):
     with pytest.raises(OutputFileError, match="cannot write: No such file or directory"):
         SortedRecords(str(tmp_path / "none" / "out.bam"), unsorted.header)
-
-
-def test_an_interrupt_instead_of_waiting(unsorted: Unsorted, tmp_path: Path, monkeypatch):
-    class Interrupted:
-        """Stands for an event: who waits for it is interrupted once."""
-
-        def __init__(self, event: threading.Event) -> None:
-            self._event = event
-            self._has_interrupted = False
-
-        def wait(self, timeout: float) -> bool:
-            if self._has_interrupted:
-                return self._event.wait(timeout)
-            self._has_interrupted = True
-            going_on.set()
-            raise KeyboardInterrupt
-
-    going_on = threading.Event()
-
-    def held_up(text: np.ndarray) -> bytes:
-        going_on.wait()
-        time.sleep(0.2)  # until all that was to be made is not wanted any more
-        return bgzf_block(text)
-
-    bgzf_block = sorted_bam.bgzf_block
-    monkeypatch.setattr(sorted_bam, "bgzf_block", held_up)
-
-    def run() -> None:
-        with ExitStack() as ending:
-            records = SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending)
-            with records:
-                write_all(records, unsorted)
-            records._is_complete = Interrupted(records._is_complete)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_thread_that_sorts_can_be_started(unsorted: Unsorted, tmp_path: Path, monkeypatch):
