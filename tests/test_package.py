@@ -132,21 +132,6 @@ def test_manual_pages_are_installed():
 
 
 @pytest.mark.parametrize(
-    ("word", "says"),
-    [
-        ("cal", "did you mean call-methylation?"),
-        ("event-align", "did you mean eventalign?"),
-        ("fr", "did you mean freq-merge?"),
-        ("xyz", "f5py --help lists them"),
-    ],
-)
-def test_a_command_that_does_not_exist(word, says):
-    done = run_python("-m", "f5py", word)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"[f5py::ERROR] {word}: not a command of f5py; {says}\n"
-
-
-@pytest.mark.parametrize(
     ("words", "found"),
     [
         ("f5py ca", ["plain,call-methylation"]),

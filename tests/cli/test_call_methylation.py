@@ -86,19 +86,6 @@ def test_counts_equal_f5c(ecoli, call_ecoli, capfd):
         assert line in lines
 
 
-def test_version_1_lacks_the_strand(call_ecoli):
-    new = _rows(call_ecoli("reads8.bam"))
-    old = _rows(call_ecoli("reads8.bam", "--meth-out-version=1"))
-    assert list(old[0]) == [
-        "chromosome", "start", "end", "read_name", "log_lik_ratio", "log_lik_methylated", "log_lik_unmethylated",
-        "num_calling_strands", "num_cpgs", "sequence",
-    ]  # fmt: skip
-    for row in new:
-        del row["strand"]
-        row["num_cpgs"] = row.pop("num_motifs")
-    assert [sorted(row.items()) for row in old] == [sorted(row.items()) for row in new]
-
-
 def test_a_model_of_another_chemistry_stops_the_run(call_ecoli, tmp_path):
     """Levels in reverse order fit nothing; the run must end with advice, not with an empty table."""
     model = builtin("r9.4_450bps.nucleotide.6mer")

@@ -11,7 +11,7 @@ import numpy as np
 import pysam
 import pytest
 
-from ..made_data import N_READS, error_line, last_of_each, rows_by_read, run_main, run_process
+from ..made_data import N_READS, error_line, last_of_each, refused, rows_by_read, run_main, run_process
 
 
 @pytest.fixture
@@ -27,46 +27,6 @@ def call(made, tmp_path, capfd):
 
 
 # Usage
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--nonsense"], "has no option --nonsense"),
-        (["extra"], "takes no arguments, and extra is one"),
-        (["--secondary", "maybe"], "--secondary maybe: is neither yes nor no"),
-        (["--skip-unreadable", ""], "neither yes nor no"),
-        (["--disable-cuda", "YES"], "neither yes nor no"),
-        (["-t", "0"], "must be at least 1"),
-        (["-K", "0"], "must be at least 1"),
-        (["-K", "many"], "--batchsize many: is not a whole number"),
-        (["-B", "0"], "not greater than zero"),
-        (["-B", "5T"], "--max-bases 5T: is not a number such as"),
-        (["-B", "nan"], "is not a number"),
-        (["-B", "inf"], "is not a number"),
-        (["--iop", "0"], "must be at least 1"),
-        (["--meth-out-version", "3"], "--meth-out-version 3: is not one of"),
-        (["--min-recalib-events", "0"], "must be at least 1"),
-        (["-w"], "-w needs a value (REGION), and none follows"),
-    ],
-)
-def test_wrong_usage(made, tmp_path, capfd, options, message):
-    out = tmp_path / "calls.tsv"
-    assert run_main(*last_of_each([*made.options(), "-o", out, *options])) == 2
-    told = capfd.readouterr().err
-    assert message in told
-    assert "Traceback" not in told
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("missing", [("-g",), ("-b", "-r")])
-def test_required_options(made, capfd, missing):
-    options = made.options()
-    for name in missing:
-        at = options.index(name)
-        del options[at : at + 2]
-    assert run_main(*options) == 2
-    assert f"call-methylation needs {missing[0]} FILE" in error_line(capfd.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +91,7 @@ def test_wrong_profile(made, tmp_path, capfd, text, message):
     file = tmp_path / "mine"
     if text is not None:
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    assert run_main("-x", file, *made.options()) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "call-methylation", "-x", file, *made.options())
     assert str(file) in line
     assert message in line
 
@@ -212,44 +171,6 @@ def test_bed_windows_put_each_read_out_once(call, made_calls, tmp_path):
         assert int(total.split("total entries: ")[1].split(",")[0]) <= N_READS
 
 
-@pytest.mark.parametrize(
-    ("window", "message"),
-    [
-        ("chrX:1-5", "there is no contig 'chrX' in the BAM file; it has simulated"),
-        ("simulated:5-1", "write a region as contig:start-end"),
-        ("absent.bed", "absent.bed: cannot read the BED file"),
-    ],
-)
-def test_wrong_region(made, tmp_path, capfd, window, message):
-    out = tmp_path / "calls.tsv"
-    assert run_main(*made.options(), "-o", out, "-w", window) == 1
-    assert message in error_line(capfd.readouterr().err)
-    assert not out.exists()
-
-
-def test_region_without_records(made, tmp_path, capfd):
-    _, records = made.records()
-    early = made.with_records(tmp_path, [record for record in records if (record.reference_end or 0) < 9000])
-    outputs = ["--modbam", tmp_path / "out.bam", "--bedmethyl", tmp_path / "out.bed"]
-    assert run_main(*early.options(), "-w", "simulated:11000-12000", *outputs) == 0
-    told = capfd.readouterr()
-    assert "in simulated:11000-12000 was used; the results are empty" in told.err
-    assert told.out.count("\n") == 1
-    with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
-        assert not list(file)
-    assert (tmp_path / "out.bed").read_bytes() == b""
-    strict = tmp_path / "strict.tsv"
-    assert run_main(*early.options(), "-w", "simulated:11000-12000", "--strict", "-o", strict) == 1
-    assert "the results are empty" in error_line(capfd.readouterr().err)
-    none = made.with_records(tmp_path, [])
-    assert run_main(*none.options()) == 0
-    told = capfd.readouterr()
-    assert f"no record of {none.bam} was used; the results are empty" in told.err
-    assert told.out.count("\n") == 1
-    assert run_main(*none.options(), "--strict") == 1
-    assert run_main(*early.options(), "--window-mode", "clip") == 2
-
-
 # Filters
 
 
@@ -309,13 +230,6 @@ def test_duplicates_are_skipped_on_request(made, made_calls, call, tmp_path):
     assert all(tagged[3:-4])
 
 
-def test_all_records_skipped(made, tmp_path, capfd):
-    assert run_main(*made.options(), "--min-mapq=61") == 0
-    told = capfd.readouterr().err
-    assert f"skipped low_mapq: {N_READS}\n" in told
-    assert "was used; the results are empty; check --min-mapq and --secondary" in told
-
-
 def test_ultra_long_reads_go_to_a_file_that_can_be_run_from(made, made_calls, tmp_path, capfd):
     lengths = [len(made.sequence(name)) for name in made.names]
     threshold = sorted(lengths)[-5]  # what is longer, strictly, is ultra-long
@@ -373,8 +287,7 @@ def test_a_failed_run_leaves_no_file_of_ultra_long_reads(made, tmp_path, capfd, 
     before = {*tmp_path.iterdir(), report, failed}
     left_out = ["--ultra-thresh", 1200, "--skip-ultra", tmp_path / "u.bam"]
     told = ["--report", report, "--failed-reads", failed]
-    assert run_main(*last_of_each([*changed.options(), *left_out, *told, *options])) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "call-methylation", *last_of_each([*changed.options(), *left_out, *told, *options]))
     assert words in line
     assert {path for path in tmp_path.iterdir() if path.name not in ("p", ".unfinished-calls.tsv")} == before
     warnings = json.loads(report.read_text())["run"]["warnings"]
@@ -400,13 +313,6 @@ def test_standard_input(made, made_calls, option):
     else:
         assert told.returncode == 1
         assert "standard input: the header names no contigs" in error_line(told.stderr.decode())
-
-
-def test_sam_and_cram_files(call, made, made_calls, tmp_path):
-    for kind in ("sam", "cram"):
-        path = tmp_path / f"a.{kind}"
-        pysam.view("-h", "-O", kind, "-T", str(made.genome), "-o", str(path), str(made.bam), catch_stdout=False)
-        assert call(reads=replace(made, bam=path))[0] == made_calls
 
 
 # The same output, always

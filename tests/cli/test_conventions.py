@@ -30,11 +30,6 @@ def test_spellings_of_samtools(made: ReadSet, made_calls: bytes, tmp_path: Path)
     inputs = ["-r", made.reads, "-b", made.bam, "--iop", "1"]
     assert run_command("call-methylation", *inputs, "--reference", made.genome, "-@", 2, "-o", out) == 0
     assert out.read_bytes() == made_calls
-    inside = tmp_path / "inside.tsv"
-    assert run_command("call-methylation", *made.options(), "--region", "simulated:1-6000", "-o", inside) == 0
-    expected = tmp_path / "expected.tsv"
-    assert run_command("call-methylation", *made.options(), "-w", "simulated:1-6000", "-o", expected) == 0
-    assert inside.read_bytes() == expected.read_bytes()
 
 
 def test_help_as_a_command(capfd: pytest.CaptureFixture[str]) -> None:

@@ -71,7 +71,6 @@ def align_slow5(slow5_set: Callable[[str], Path], tmp_path_factory: pytest.TempP
         (["--print-read-names", "--scale-events", "--signal-index"], "names_scaled_index.tsv.gz"),
         (["--collapse-events"], "collapsed.tsv.gz"),
         (["--paf"], "out.paf"),
-        (["-c"], "out.paf"),
         (["--sam"], "out.sam"),
         (["-a", "--sam-out-version", "2"], "out.sam"),
         (["--sam", "--sam-out-version=1"], "out_v1.sam"),
@@ -125,7 +124,7 @@ def aligned(align_ecoli: Align, tmp_path_factory: pytest.TempPathFactory) -> Cal
 @pytest.mark.parametrize(
     ("options", "kind", "output"),
     [
-        *((options, *one) for options in (["-t", "1"], ["-t", "5", "-K", "2"], ["-B", "10K"]) for one in _KINDS),
+        *((options, *one) for options in (["-t", "5", "-K", "2"], ["-t", "1", "-B", "10K"]) for one in _KINDS),
         (["-B", "10K", "--iop", "2"], *_KINDS[0]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,

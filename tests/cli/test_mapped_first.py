@@ -12,10 +12,7 @@ from f5py.io.reads import indexed_fasta
 
 from ..made_data import ReadSet, error_line, run_command
 
-_TABLES = {
-    "call-methylation": [],
-    "eventalign": ["--print-read-names", "--signal-index"],
-}
+_TABLES = {"call-methylation": [], "eventalign": ["--print-read-names", "--signal-index"]}
 
 
 def without_alignments(made: ReadSet) -> list[object]:
@@ -149,14 +146,6 @@ def test_mistakes_are_told_before_anything_is_mapped(command: str, made: ReadSet
     for arguments, says in cases:
         assert run_command(command, *arguments) in (1, 2)
         assert says in capfd.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unusable_reference_is_told(made: ReadSet, tmp_path: Path, capfd):
-    given = without_alignments(made)
-    given[given.index("-g") + 1] = str(tmp_path / "missing.fa")
-    assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
-    assert "missing.fa" in error_line(capfd.readouterr().err)
     assert list(tmp_path.iterdir()) == []
 
 

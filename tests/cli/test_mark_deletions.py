@@ -19,7 +19,7 @@ import pytest
 import f5py
 from f5py.threads.pool import WorkerPool
 
-from ..made_data import last_of_each, refused, run_command
+from ..made_data import last_of_each, run_command
 
 pytestmark = pytest.mark.shared
 
@@ -178,14 +178,6 @@ def test_bytes_do_not_depend_on_threads_and_batches(dna: Inputs, tmp_path: Path)
     for row in marks:  # of the bases that are shown
         is_deleted = not deleted[int(row[3])].isdisjoint(range(int(row[1]), int(row[1]) + 4))
         assert row[9] == ("----" if is_deleted else "....")
-
-
-def test_other_outputs_refuse_it(dna: Inputs, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    given = [word for pair in dna.items() for word in pair]
-    for option in ("--paf", "--sam", "--m6anet"):
-        message = refused(capfd, "eventalign", *given, "--mark-deletions", option, "-o", tmp_path / "out", status=2)
-        assert f"--mark-deletions and {option} exclude each other" in message
-        assert not (tmp_path / "out").exists()
 
 
 def test_gaps_between_exons_are_no_deletions() -> None:

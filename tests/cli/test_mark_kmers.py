@@ -20,7 +20,7 @@ from f5py.core.batch import ReadBatch
 from f5py.event_alignment.kmer_marks import compare_kmers
 from f5py.threads.pool import WorkerPool
 
-from ..made_data import ReadSet, last_of_each, refused, run_command
+from ..made_data import ReadSet, last_of_each, run_command
 
 COMPLEMENT = str.maketrans("ACGTUN", "TGCAAN")
 
@@ -105,12 +105,6 @@ def test_parquet_csv_and_parts_have_the_same(made: ReadSet, tmp_path: Path) -> N
     assert run_command("merge", tmp_path / "e.parquet", tmp_path / "e.parquet", "-o", tmp_path / "both.parquet") == 0
     assert pyarrow.parquet.read_table(tmp_path / "both.parquet")["kmer_mark"].to_pylist() == 2 * marks
     assert run_command("compare", tmp_path / "e.tsv", tmp_path / "e.tsv", "--by", "kmer", "-o", tmp_path / "c.tsv") == 0
-
-
-def test_tables_without_it_do_not_change(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for option in ("--paf", "--sam", "--m6anet"):
-        line = refused(capfd, "eventalign", *made.options(), "--mark-kmers", option, "-o", tmp_path / "x", status=2)
-        assert f"--mark-kmers and {option} exclude each other" in line
 
 
 @pytest.fixture

@@ -55,13 +55,6 @@ def test_strict_refuses_them(empty: dict[str, Path], capfd: pytest.CaptureFixtur
     assert "holds no reads" in refused(capfd, "call-methylation", *inputs, "-b", bam, "-r", reads)
 
 
-def test_records_that_are_all_left_out(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "calls.tsv"
-    assert run_command("call-methylation", *made.options(), "--min-mapq", 255, "-o", out) == 0
-    assert len(out.read_text().splitlines()) == 1
-    assert "was used; the results are empty; check --min-mapq and --secondary" in capfd.readouterr().err
-
-
 def test_text_is_still_no_reads(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "reads.fastq"
     text.write_text("nothing to see\n")

@@ -156,20 +156,6 @@ def test_modbam_to_a_pipe(made: ReadSet, tmp_path: Path, capfdbinary: pytest.Cap
 # Parquet is read where text is
 
 
-def test_tables_may_be_parquet(made: ReadSet, calls: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "calls.parquet"
-    written(made, packed)
-    for options in ([], ["-s"], ["--bedmethyl"], ["-c", "0"]):
-        expected = frequencies(calls, tmp_path / "expected", *options)
-        assert frequencies(packed, tmp_path / "found", *options) == expected
-    frequencies(calls, tmp_path / "freq.tsv")
-    frequencies(calls, tmp_path / "freq.parquet")
-    assert run_command("freq-merge", tmp_path / "freq.tsv", tmp_path / "freq.tsv", "-o", tmp_path / "expected") == 0
-    assert run_command("freq-merge", tmp_path / "freq.parquet", tmp_path / "freq.tsv", "-o", tmp_path / "found") == 0
-    assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()
-    assert run_command("meth-freq", calls, packed, "-o", tmp_path / "both") == 0
-
-
 def test_parquet_that_cannot_be_read(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     packed = tmp_path / "calls.parquet"
     content = bytearray(written(made, packed))

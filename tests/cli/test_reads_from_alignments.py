@@ -11,7 +11,7 @@ import numpy as np
 import pysam
 import pytest
 
-from ..made_data import ReadSet, error_line, process_of, run_command, run_main, run_process, write_signals
+from ..made_data import ReadSet, process_of, refused, run_command, run_main, run_process, write_signals
 
 
 def inputs_of(made: ReadSet, *options: object) -> list[str]:
@@ -23,17 +23,10 @@ def blow5(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_signals(tmp_path_factory.mktemp("signals") / "signals.blow5", made.signals())
 
 
-@pytest.fixture(scope="module")
-def pod5(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_signals(tmp_path_factory.mktemp("signals") / "signals.pod5", made.signals())
-
-
-@pytest.mark.parametrize("kind", ["slow5", "pod5", "fast5"])
-@pytest.mark.parametrize("batch_size", [1, 5, 512])
-def test_no_reads_file(made: ReadSet, made_calls: bytes, blow5: Path, pod5: Path, tmp_path: Path, kind, batch_size):
-    signals = {"slow5": blow5, "pod5": pod5, "fast5": made.folder / "fast5"}[kind]
+@pytest.mark.parametrize("batch_size", [1, 512])
+def test_no_reads_file(made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, batch_size: int):
     out = tmp_path / "calls.tsv"
-    assert run_main(*inputs_of(made, f"--{kind}", signals, "-K", batch_size, "-o", out)) == 0
+    assert run_main(*inputs_of(made, "--slow5", blow5, "-K", batch_size, "-o", out)) == 0
     assert out.read_bytes() == made_calls
 
 
@@ -131,14 +124,8 @@ def test_alignments_without_any_bases(made: ReadSet, blow5: Path, tmp_path: Path
     for record in records:
         record.query_sequence = None
     changed = made.with_records(tmp_path, records, index=False)
-    assert run_main(*inputs_of(changed, "--slow5", blow5, "-o", tmp_path / "calls.tsv")) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "call-methylation", *inputs_of(changed, "--slow5", blow5, "-o", tmp_path / "calls.tsv"))
     assert f"none of the {len(records)} aligned records has the bases of its whole read" in line
-
-
-def test_signals_must_be_named(made: ReadSet, tmp_path: Path, capfd):
-    assert run_main(*inputs_of(made, "-o", tmp_path / "calls.tsv")) == 2
-    assert "without -r the signals must be named: give --pod5, --slow5 or --fast5" in error_line(capfd.readouterr().err)
 
 
 def ubam(made: ReadSet, path: Path) -> Path:
@@ -188,16 +175,10 @@ def test_damaged_reads(made: ReadSet, blow5: Path, tmp_path: Path, capfd, suffix
         packed = {"bz2": bz2, "xz": lzma}[suffix].compress(plain)
     path = tmp_path / f"reads.fasta.{suffix}"
     path.write_bytes(packed[: len(packed) // 2])
-    assert run_main(*inputs_of(made, "-r", path, "--slow5", blow5, "-o", tmp_path / "calls.tsv")) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(
+        capfd, "call-methylation", *inputs_of(made, "-r", path, "--slow5", blow5, "-o", tmp_path / "calls.tsv")
+    )
     assert f"{path}: damaged or truncated" in line
-
-
-def test_reads_without_an_index_and_signals(made: ReadSet, tmp_path: Path, capfd):
-    path = tmp_path / "reads.fasta"
-    path.write_bytes(made.reads.read_bytes())
-    assert run_main(*inputs_of(made, "-r", path, "-o", tmp_path / "calls.tsv")) == 1
-    assert "the reads have no index, run f5py index with" in error_line(capfd.readouterr().err)
 
 
 @pytest.mark.shared
@@ -205,11 +186,9 @@ def test_real_reads(call_ecoli, ecoli: Path, tmp_path: Path):
     """The hard-clipped records of this set have their primary ones in the file, so that all calls are equal."""
     expected = call_ecoli("reads.bam")
     out = tmp_path / "calls.tsv"
-    signals = {"--slow5": "formats/reads.blow5", "--pod5": "formats/reads.pod5", "--fast5": "fast5"}
-    for option, name in signals.items():
-        inputs = ["-b", ecoli / "reads.bam", "-g", ecoli / "ref.fa", option, ecoli / name, "-t", 2, "-o", out]
-        assert run_command("call-methylation", *inputs) == 0
-        assert out.read_bytes() == expected
+    inputs = ["-b", ecoli / "reads.bam", "-g", ecoli / "ref.fa", "--slow5", ecoli / "formats/reads.blow5", "-t", 2]
+    assert run_command("call-methylation", *inputs, "-o", out) == 0
+    assert out.read_bytes() == expected
 
 
 def test_parts_of_split_reads(made: ReadSet, made_calls: bytes, tmp_path: Path):

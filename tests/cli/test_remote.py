@@ -12,7 +12,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
+from ..made_data import ReadSet, error_line, refused, run_command, run_main, write_signals
 
 N_FILES = 4
 
@@ -141,9 +141,7 @@ def test_an_input_of_a_plan_that_has_changed(calls: bytes, made: ReadSet, capfd:
     assert run_main(*options, "--partitions", "3") == 0
     s3fs.S3FileSystem().pipe_file("run/ref.fa", made.genome.read_bytes().replace(b"A", b"C"))
     _forget_what_is_there()
-    capfd.readouterr()
-    assert run_command("run-part", "plan") == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "run-part", "plan")
     assert "s3://run/ref.fa: has changed since the plan was made: other content; make a new plan" in line
 
 
@@ -207,11 +205,13 @@ def test_copies_are_kept_within_a_limit(calls: bytes, bucket: Path, monkeypatch:
 
 def test_a_limit_that_is_too_small(calls: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
     monkeypatch.setenv("F5PY_REMOTE_CACHE", "4K")
-    assert run_main(*far("--fast5", "s3://run/fast5")) == 1
-    assert "4,096 may be kept; set F5PY_REMOTE_CACHE to more" in error_line(capfd.readouterr().err)
+    assert "4,096 may be kept; set F5PY_REMOTE_CACHE to more" in refused(
+        capfd, "call-methylation", *far("--fast5", "s3://run/fast5")
+    )
     monkeypatch.setenv("F5PY_REMOTE_CACHE", "much")
-    assert run_main(*far("--fast5", "s3://run/fast5")) == 2
-    assert "F5PY_REMOTE_CACHE=much: give a number of bytes such as 20G" in error_line(capfd.readouterr().err)
+    assert "F5PY_REMOTE_CACHE=much: give a number of bytes such as 20G" in refused(
+        capfd, "call-methylation", *far("--fast5", "s3://run/fast5"), status=2
+    )
 
 
 def test_folders_of_runs_that_were_killed_go(calls: bytes):

@@ -34,18 +34,7 @@ def test_a_read_without_a_signal(made: ReadSet, tmp_path: Path, capfd: pytest.Ca
     assert "1 of 16 reads have no usable signal" in line
     assert "(--strict); the rows until then are in " in line
     assert out.read_bytes() == rows
-
-
-@pytest.mark.parametrize("indexed", [False, True])
-def test_a_bam_file_that_was_cut_between_blocks(
-    made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str], indexed: bool
-) -> None:
-    """An error in any case."""
-    cut = made.with_bam(tmp_path, made.bam.read_bytes()[:-_END])
-    if indexed:
-        (tmp_path / "changed.bam.bai").write_bytes(Path(f"{made.bam}.bai").read_bytes())
-    assert run_main(*cut.options(), "-o", tmp_path / "calls.tsv") == 1
-    assert "changed.bam: cannot read as SAM, BAM or CRAM: no BGZF EOF marker" in error_line(messages_of(capfd))
+    assert run_main(*broken.options(), "-o", out) == 0  # the next run is not strict
 
 
 def test_an_index_older_than_its_reads(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -82,12 +71,6 @@ def test_tables(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "merged.tsv").unlink()
     assert run_command("freq-merge", "--strict", *tables, "-o", tmp_path / "merged.tsv") == 1
     assert "1 rows show another group_sequence" in error_line(messages_of(capfd))
-
-
-def test_the_next_command_is_not_strict(made: ReadSet, tmp_path: Path) -> None:
-    broken = made.with_signals(tmp_path, {made.names[3]: tmp_path / "gone.fast5"})
-    assert run_main(*broken.options(), "--strict", "-o", tmp_path / "calls.tsv") == 1
-    assert run_main(*broken.options(), "-o", tmp_path / "calls.tsv") == 0
 
 
 def test_the_report_tells_which_files_were_read(made: ReadSet, tmp_path: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import pytest
 
-from f5py.pore_model import builtin
-
-from ...made_data import ReadSet, error_line, run_command
+from ...made_data import ReadSet, refused
 from .commands import CALL_METHYLATION, SignalCommand
-from .conftest import Fails, Stops, Succeeds
+from .conftest import Fails, Stops
 from .test_chemistry import model_text
 
 
@@ -44,19 +41,6 @@ def test_wrong_models_of_methylation(made: ReadSet, tmp_path: Path, fails: Fails
         assert cause in line
 
 
-def test_the_builtin_models_from_files_change_nothing(
-    made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds
-) -> None:
-    options: list[object] = []
-    for option, name in (("--kmer-model", "r9.4_450bps.nucleotide.6mer"), ("--meth-model", "r9.4_450bps.cpg.6mer")):
-        model = builtin(name)
-        kmers = ("".join(kmer) for kmer in product(model.alphabet, repeat=6))
-        values = zip(kmers, model.level_mean, model.level_stdv, strict=True)
-        (tmp_path / name).write_text("".join(f"{kmer}\t{mean:.9g}\t{stdv:.9g}\n" for kmer, mean, stdv in values))
-        options += [option, tmp_path / name]
-    assert succeeds(made, *options)[0] == table
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "methylation", "words"),
@@ -67,7 +51,5 @@ def test_methylation_cannot_be_called_in_it(
 ) -> None:
     folder = slow5_set(name)
     inputs = ["-r", folder / "reads.fastq", "-b", folder / "reads.bam", "-g", folder / "ref.fa"]
-    capfd.readouterr()
-    assert run_command("call-methylation", *inputs, "-q", methylation, "-o", tmp_path / "calls.tsv") == 1
-    assert words in error_line(capfd.readouterr().err)
+    assert words in refused(capfd, "call-methylation", *inputs, "-q", methylation, "-o", tmp_path / "calls.tsv")
     assert list(tmp_path.iterdir()) == []

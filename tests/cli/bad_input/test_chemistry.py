@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from f5py.pore_model import builtin
+
 from ...made_data import N_READS, ReadSet
 from .commands import SignalCommand
 from .conftest import Fails, Stops, Succeeds
@@ -124,14 +126,17 @@ def test_a_model_of_another_k(
     assert output.count(b"\n") <= 1
 
 
-def test_the_builtin_model_from_a_file_changes_nothing(
-    made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds
+def test_the_builtin_models_from_files_change_nothing(
+    command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds
 ) -> None:
-    from f5py.pore_model import builtin
-
-    model = builtin("r9.4_450bps.nucleotide.6mer")
-    kmers = ("".join(kmer) for kmer in product(model.alphabet, repeat=6))
-    rows = zip(kmers, model.level_mean, model.level_stdv, strict=True)
-    path = tmp_path / "model.txt"
-    path.write_text("".join(f"{kmer}\t{mean:.9g}\t{stdv:.9g}\n" for kmer, mean, stdv in rows))
-    assert succeeds(made, "--kmer-model", path)[0] == table
+    models = {"--kmer-model": "r9.4_450bps.nucleotide.6mer"}
+    if command.name == "call-methylation":
+        models["--meth-model"] = "r9.4_450bps.cpg.6mer"
+    options: list[object] = []
+    for option, name in models.items():
+        model = builtin(name)
+        kmers = ("".join(kmer) for kmer in product(model.alphabet, repeat=6))
+        rows = zip(kmers, model.level_mean, model.level_stdv, strict=True)
+        (tmp_path / name).write_text("".join(f"{kmer}\t{mean:.9g}\t{stdv:.9g}\n" for kmer, mean, stdv in rows))
+        options += [option, tmp_path / name]
+    assert succeeds(made, *options)[0] == table

@@ -13,7 +13,7 @@ import pytest
 
 from f5py.commands.index import index_slow5
 
-from ...made_data import N_READS, ReadSet, error_line, run_command, run_process, signals_of, write_signals
+from ...made_data import N_READS, ReadSet, refused, run_command, run_process, signals_of, write_signals
 from .commands import EVENTALIGN, SignalCommand
 from .conftest import Fails, Succeeds
 
@@ -46,9 +46,7 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(
     assert run_command("index", "--slow5", tmp_path / "signals.blow5", tmp_path / "reads.fasta") == 0
     inputs = ["-b", folder / "reads.bam", "-g", folder / "ref.fa", "--min-mapq", 0, "-t", 2]
     out = tmp_path / "out.tsv"
-    capfd.readouterr()
-    assert run_command("eventalign", "-r", tmp_path / "reads.fasta", *inputs, "-o", out) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "eventalign", "-r", tmp_path / "reads.fasta", *inputs, "-o", out)
     assert "all 20 reads failed (no alignment: " in line
     assert "(--pore, --rna)" in line
     assert not out.exists()
@@ -161,21 +159,6 @@ def test_names_that_are_cut(made: ReadSet, table: bytes, tmp_path: Path, succeed
     assert "contigs simulated|gene| and simulated|other would both be called simulated" in line
 
 
-def test_options_that_exclude_each_other(made: ReadSet, fails: Fails) -> None:
-    for options, words in (
-        (["-c", "-a"], "--paf and --sam exclude each other"),
-        (["--paf", "--m6anet"], "--paf and --m6anet exclude each other"),
-        (["-a", "--m6anet"], "--sam and --m6anet exclude each other"),
-        (["-c", "--output-format", "parquet"], "--paf and --output-format parquet exclude each other"),
-        (["--m6anet", "--output-format=parquet"], "--m6anet and --output-format parquet exclude each other"),
-        (["-c", "-a", "--m6anet"], "--paf and --sam and --m6anet exclude each other"),
-        (["--sam", "--print-events=yes"], "--print-events yes and --sam exclude each other"),
-        (["-o", "-", "--output-format=parquet"], "--output-format parquet needs --output; name a file with -o"),
-        (["--sam-out-version", "1"], "--sam-out-version 1 needs --sam"),
-    ):
-        assert words in fails(made, *options, status=2)
-
-
 def test_parquet_without_its_package(made: ReadSet, fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "pip install" in fails(made, "--output-format", "parquet")
@@ -228,8 +211,7 @@ def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd: p
     renamed = replace(renamed, reads=reads)
     out = tmp_path / "out" / "out.bam"
     out.parent.mkdir()
-    assert run_command("eventalign", *renamed.options(), "-o", out, "--sam", "--sam-out-version", "1") == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, "eventalign", *renamed.options(), "-o", out, "--sam", "--sam-out-version", "1")
     assert f"the record of {longest}.template has a name of 263 bytes, but 254 are allowed; --sam-out-version 2" in line
     assert line.endswith("no BAM file was made")
     assert list(out.parent.iterdir()) == []
@@ -261,8 +243,7 @@ def test_what_is_left_of_a_run_that_stopped(
     odd = made.with_last_read_past_the_end(tmp_path)
     before = set(tmp_path.iterdir())
     out = tmp_path / name
-    assert run_command(*EVENTALIGN.arguments(odd, "-o", out, "-K", 4, *options)) == 1
-    line = error_line(capfd.readouterr().err)
+    line = refused(capfd, *EVENTALIGN.arguments(odd, "-o", out, "-K", 4, *options))
     unfinished = out.with_name(f".unfinished-{name}")
     kept = f"; the rows until then are in {unfinished}" if left == "the output is incomplete" else ""
     assert line.endswith(f"extends past the end of contig simulated; map the reads again; {left}{kept}")

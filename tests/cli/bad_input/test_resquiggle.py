@@ -10,7 +10,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from ...made_data import N_READS, ReadSet, run_command, run_process, write_signals
+from ...made_data import N_READS, ReadSet, run_process, write_signals
 from .commands import RESQUIGGLE, SignalCommand, without_header
 from .conftest import Fails, Stops, Succeeds
 
@@ -120,15 +120,3 @@ def test_messages_of_batches_have_the_name_that_the_counts_have(made: ReadSet, s
     assert told.count("[resquiggle_main::") == 2
     assert "[resquiggle_main] total entries: 16," in told
     assert "meth_main" not in told
-
-
-def test_arguments_that_are_missing(capfd: pytest.CaptureFixture[str]) -> None:
-    for arguments, words in (
-        ([], "resquiggle needs READS (FASTA or FASTQ file, plain or compressed) and SIGNALS"),
-        (["reads"], "resquiggle needs SIGNALS"),
-        (["reads", "signals", "--sam"], "has no option --sam"),
-    ):
-        assert run_command("resquiggle", *arguments) == 2
-        told = capfd.readouterr().err
-        assert words in told
-        assert "Traceback" not in told
