@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import zlib
 from dataclasses import dataclass, replace
 
-_BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 
 
-def bgzf_text(data: bytes) -> bytes:
-    """Decompress a BGZF file."""
-    text = b""
-    while data:
-        decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        text += decompressor.decompress(data)
-        data = decompressor.unused_data
-    return text
-
-
-def bgzf(text: bytes, block: int = 60_000) -> bytes:
+def bgzf(text: bytes) -> bytes:
     """Compress this text as a BGZF file."""
-    out = b""
-    for begin in range(0, len(text), block):
-        piece = text[begin : begin + block]
-        compressor = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
-        packed = compressor.compress(piece) + compressor.flush()
-        header = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0" + struct.pack("<H", len(packed) + 25)
-        out += header + packed + struct.pack("<II", zlib.crc32(piece), len(piece))
-    return out + _BGZF_END
+    return b"".join([*bgzf_blocks(text), END_BLOCK])
 
 
 @dataclass(frozen=True)
@@ -40,7 +24,7 @@ class Bam:
 
     @classmethod
     def of(cls, data: bytes) -> Bam:
-        text = bgzf_text(data)
+        text = gzip.decompress(data)
         at = 8 + int.from_bytes(text[4:8], "little")
         n_contigs = int.from_bytes(text[at : at + 4], "little")
         at += 4

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..io.signals.made_layouts import FILTERS, Layout
 from .base import PER_FILE, Base
-from .containers import Bam, Blow5, bgzf, bgzf_text
+from .containers import Bam, Blow5, bgzf
 from .mutations import BYTES, IN_PLACE, TEXT, Change, mutated
 
 Touched = frozenset[str] | None
@@ -163,7 +163,7 @@ def of_packed(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
     """Damage the text of a BGZF file."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
-        write_changed(folder / name, bgzf(mutated(rng, bgzf_text(base.bytes(name)), changes)))
+        write_changed(folder / name, bgzf(mutated(rng, gzip.decompress(base.bytes(name)), changes)))
         return None
 
     return damage
