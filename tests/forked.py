@@ -85,11 +85,6 @@ class _Server:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    @property
-    def descriptor(self) -> int:
-        """Where other processes may ask for runs, too."""
-        return self._here.fileno()
-
     def close(self) -> None:
         self._here.close()
         self._process.wait(PATIENCE)
@@ -116,19 +111,13 @@ def _server_for(environment: Mapping[str, str], *arguments: str) -> _Server:
     return _servers[key]
 
 
-#: Asks for a run with its own streams, and ends as it does. Programs in between may have closed the way to ask by.
+#: Asks for a run with its own streams, and ends as it does.
 _PROGRAM = f"""#!{sys.executable} -IS
 import json, os, socket, sys
 os.environ["PATH"] = os.environ["PATH"].replace(os.path.dirname(__file__) + os.pathsep, "")
 try:
-    where = os.environ.pop("F5PY_FORKS")
-    if where.isdigit():
-        server = socket.socket(fileno=int(where))
-    else:
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        server.connect(where)
-    if server.type != socket.SOCK_SEQPACKET:
-        raise OSError
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.connect(os.environ.pop("F5PY_FORKS"))
 except OSError:
     os.execvp("f5py", ["f5py", *sys.argv[1:]])
 here, there = socket.socketpair()
@@ -149,15 +138,6 @@ def _folder_of_program() -> str:
         program.write_text(_PROGRAM)
         program.chmod(0o700)
     return _programs[0].name
-
-
-def for_shells(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Let ``f5py`` be forked in a shell that is started with these options of `subprocess.Popen`, as others can be."""
-    if not can_be_forked({"env": environment}):
-        return {"env": environment}
-    number = _server_for(environment).descriptor
-    path = os.pathsep.join([_folder_of_program(), environment["PATH"]])
-    return {"env": {**environment, "PATH": path, "F5PY_FORKS": str(number)}, "pass_fds": (number,)}
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ..forked import for_shells
+from ..forked import in_programs
 from ..patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,10 +35,11 @@ def is_installed(tool: str) -> bool:
 
 def run(folder: Path, commands: str) -> str:
     """Run commands in a folder; return what they print."""
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=folder, capture_output=True, text=True,
-        timeout=PATIENCE, check=False, **for_shells(_ENVIRONMENT),
-    )  # fmt: skip
+    with in_programs(_ENVIRONMENT) as variables:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands], cwd=folder, capture_output=True, text=True,
+            timeout=PATIENCE, check=False, env=_ENVIRONMENT | variables,
+        )  # fmt: skip
     assert done.returncode == 0, f"{commands}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
