@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,7 +24,6 @@ from .forked import HERE, at_start, close_servers, helpers_forked
 from .made_data import ReadSet, last_of_each, run_main
 from .played_gpu.checks import kept_in
 from .readers_here import readers_here, scans_here
-from .watchdog import Watchdog
 
 # On a busy machine an example may take any time, and so may making one.
 settings.register_profile(
@@ -64,18 +62,6 @@ def pytest_unconfigure() -> None:
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than xdist would start, as some tests always wait for a process."""
     return (yield) + 1
-
-
-_WATCHDOG = Watchdog()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
-    """Let one thread watch all tests."""
-    if settings.method != "thread":
-        return None
-    _WATCHDOG.watch(item, settings)
-    return True
 
 
 @pytest.fixture(autouse=True)
