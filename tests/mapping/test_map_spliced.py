@@ -193,13 +193,18 @@ def test_bytes_do_not_depend_on_threads_and_batches(made_set: Path):
     assert others == [one, one]
 
 
-@pytest.mark.parametrize("other", [[], ["-uf"]])
 @pytest.mark.parametrize("option", [["-G", "10k"], ["-C", 5], ["--junc-bonus", 3], ["--junc-bed", "genes.bed"]])
-def test_options_about_introns_without_introns_say_so(option, other, made_set: Path, capfd):
-    expected = mapped(made_set, *other)
+def test_options_about_introns_without_introns_say_so(option, made_set: Path, capfd: pytest.CaptureFixture[str]):
+    expected = mapped(made_set)
     capfd.readouterr()
-    assert mapped(made_set, *other, *option) == expected
+    assert mapped(made_set, *option) == expected
     assert f"{option[0]}: without effect" in capfd.readouterr().err
+
+
+def test_longest_intron_without_the_preset_changes_nothing(made_set: Path, capfd: pytest.CaptureFixture[str]):
+    expected = mapped(made_set, "-uf")
+    assert mapped(made_set, "-uf", "-G", "5k") == expected
+    assert "-G: without effect" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
