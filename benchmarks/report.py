@@ -54,7 +54,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def first_line(command: Sequence[str], cwd: Path | None = None) -> str:
     """First line that a command prints, such as its version."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd, check=True)
     except (OSError, subprocess.CalledProcessError):
         return f"{Path(command[0]).name} of unknown version"
     return (done.stdout or done.stderr).strip().partition("\n")[0]

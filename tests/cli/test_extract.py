@@ -166,7 +166,7 @@ def test_what_has_no_calls(outputs: Path, made: ReadSet, tmp_path: Path, capfd: 
     sites = tmp_path / "sites.bed"
     assert run_command("meth-freq", outputs / "calls.tsv", "-o", sites) == 0
     for arguments, status, words in (
-        ((made.bam,), 1, "has calls modified bases in MM and ML tags"),
+        ((made.bam,), 1, "has calls of modified bases in MM and ML tags"),
         ((sites,), 2, "has counts of sites, not calls of reads"),
         ((outputs / "calls.tsv", outputs / "tags.bam"), 2, "cannot be counted together"),
         ((outputs / "calls.tsv", "-q", "gpc"), 1, "name the motif of these calls"),

@@ -149,7 +149,7 @@ class AlignmentFile:
         self.secondary = secondary
         self.supplementary = supplementary
         if path != "-" and not os.path.exists(path):
-            raise InputFileError(f"{path}: no such file; give the alignments with -b")
+            raise InputFileError(f"{path}: no such file; name a BAM, SAM or CRAM file of alignments")
         try:
             if path == "-":
                 # can be interrupted, unlike the library's first read

@@ -105,8 +105,8 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
     out : uint8
         Large enough for twice the text.
     offsets : int64, shape (n_reads + 1,)
-    left_out : int64, shape (3,)
-        Filled: number of invalid tags, read of the first one, and its offset in `text`.
+    left_out : int64, shape (4,)
+        Filled: number of invalid tags, read of the first one, its offset in `text`, and number of other fields.
     """
     n = 0
     offsets[0] = 0
@@ -133,6 +133,8 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
                             left_out[1] = i
                             left_out[2] = at
                         left_out[0] += 1
+            elif stop > at:
+                left_out[3] += 1
             at = stop + 1
         offsets[i + 1] = n
     return n

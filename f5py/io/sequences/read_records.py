@@ -240,7 +240,7 @@ def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
 ) -> Iterator[ReadRecords]:
     """Read a FASTA or FASTQ file in batches."""
-    n_before = n_left_out = 0
+    n_before = n_left_out = n_no_tags = 0
     first_left_out = ""
     for portion in _text_portions(path, max_bases, advance=advance):
         n = len(portion.rows)
@@ -256,10 +256,11 @@ def _text_batches(
         if with_comments:
             size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
             tags = np.empty(2 * size + 16, np.uint8)
-            left_out = np.zeros(3, np.int64)
+            left_out = np.zeros(4, np.int64)
             given = (portion.text, portion.rows, n, dropped)
             tags = tags[: tags_of_comments(*given, tags, tag_offsets, left_out)].copy()
             n_left_out += int(left_out[0])
+            n_no_tags += int(left_out[3])
             if left_out[0] and not first_left_out:
                 field = portion.text[left_out[2] : portion.rows[left_out[1], compiled.COMMENT_END]].tobytes()
                 shown = field.split(b"\t")[0][:40].decode("utf-8", "replace")
@@ -269,6 +270,10 @@ def _text_batches(
         letters, qualities = portion.letters, portion.qualities
         del portion
         yield ReadRecords(names, letters, offsets, qualities, tags, tag_offsets)
+    if n_no_tags:
+        console.note(
+            _WHO, f"{display_name(path)}: left out {n_no_tags:,} fields of comments that are no tags, as NM:i:3 is one"
+        )
     if n_left_out:
         input_warning(
             _WHO,
