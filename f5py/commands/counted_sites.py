@@ -163,7 +163,9 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
     return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
 
 
-def warn_of_tags(command: str, shown: str, tags: TagCounts, wanted: str = "of modified bases", advice: str = "") -> None:
+def warn_of_tags(
+    command: str, shown: str, tags: TagCounts, wanted: str = "of modified bases", advice: str = ""
+) -> None:
     """Warn of skipped records. Raises `InputFileError` if none has the `wanted` calls."""
     if tags.records and tags.without == tags.records:
         raise InputFileError(
