@@ -115,8 +115,27 @@ def _tables(made: ReadSet, folder: Path) -> Commands:
         ["meth-freq", "-i", calls, "-o", "OUT/f.tsv"],
         ["meth-freq", "-i", calls, "-o", "OUT/f.bedgraph.gz"],
         _words("freq-merge -o OUT/g.tsv OUT/f.tsv OUT/f.tsv"),
+        ["meth-freq", "-i", calls, *_words("--format dss -o OUT/d.tsv.gz")],
     ]
     return Commands(lines)
+
+
+def _single_reads(made: ReadSet, folder: Path) -> Commands:
+    """Extract calls of reads, and sum them by region, from alignments with tags."""
+    tagged, bed = folder / "t.bam", folder / "regions.bed"
+    assert run_command("call-methylation", *made.options(), "-o", folder / "calls.tsv", "--modbam", tagged) == 0
+    contig = made.genome.read_text().split("\n")[0][1:].split()[0]
+    bed.write_text(f"{contig}\t0\t2000\n")
+    lines = [["extract", tagged, "-o", "OUT/e.tsv"], ["extract", tagged, "-o", "OUT/e.parquet"],
+             ["regions", bed, tagged, "-o", "OUT/r.tsv"]]  # fmt: skip
+    return Commands(lines, ("e.tsv",))
+
+
+def _comparison(made: ReadSet, folder: Path) -> Commands:
+    events = folder / "events.tsv"
+    assert run_command("eventalign", *made.options(), "--print-read-names", "-o", events) == 0
+    line = "compare --min-coverage 1 -t 1 -o OUT/c.tsv --report OUT/c.html"
+    return Commands([_words(line, events, events)])
 
 
 def _plot(made: ReadSet, _: Path) -> Commands:
@@ -245,6 +264,8 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
         _index,
         _mapped_first,
         _tables,
+        _single_reads,
+        _comparison,
         _plot,
         _by_url,
         _simulate,

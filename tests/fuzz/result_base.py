@@ -30,6 +30,7 @@ def make_results(folder: Path) -> None:
         Path("contig").write_text(contig)
         calls = ("call-methylation", *PLANNED)
         _run(*calls, "-o", "whole.tsv", "--modbam", "mod.bam", "--bedmethyl", "sites.bed")
+        Path("regions.bed").write_text(f"{contig}\t100\t900\tfirst\n{contig}\t800\t2500\tsecond\n")
         for kind in ("tsv", "parquet"):
             _run("eventalign", *PLANNED, "--print-read-names", "-o", f"events.{kind}")
         for name in ("calls.tsv", "calls.parquet", "events.tsv", "events.parquet", "sites.bed"):
