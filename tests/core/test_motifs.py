@@ -171,46 +171,34 @@ def _methylated(sequence: str, motif: Motif, jump: bool) -> str:
     return "".join(result)
 
 
+def _filled(motif: Motif, bases: str, reverse: bool, jump: bool) -> tuple[str, str]:
+    """Return a strand's bases plain and methylated, in the order of the reference."""
+    from f5py.methylation.group_scores import fill_methylated, fill_plain
+
+    letters, codes = np.frombuffer(bases.encode(), np.uint8), motif.codes(reverse)
+    plain, changed = np.empty((2, len(bases)), np.uint8)
+    compiled(fill_plain)(letters, 0, len(bases), codes, reverse, plain)
+    compiled(fill_methylated)(letters, 0, len(bases), codes, not jump, plain, changed)
+    return "".join(ALPHABET[code] for code in plain), "".join(ALPHABET[code] for code in changed)
+
+
 @settings(deadline=None)
 @given(st.one_of(st.sampled_from(list(MOTIFS.values())), _motifs()), st.text("ACGT", max_size=40), st.booleans())
 def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Motif, bases: str, jump: bool) -> None:
-    from f5py.methylation.group_scores import fill_methylated, fill_plain
-
-    fill_methylated = compiled(fill_methylated)
-    fill_plain = compiled(fill_plain)
-
-    letters = np.frombuffer(bases.encode(), np.uint8)
-    plain, changed = np.empty(len(bases), np.uint8), np.empty(len(bases), np.uint8)
-    codes = motif.codes(False)
-    fill_plain(letters, 0, len(bases), codes, False, plain)
-    fill_methylated(letters, 0, len(bases), codes, not jump, plain, changed)
-    assert "".join(ALPHABET[code] for code in plain) == bases
-    assert "".join(ALPHABET[code] for code in changed) == _methylated(bases, motif, jump)
+    assert _filled(motif, bases, False, jump) == (bases, _methylated(bases, motif, jump))
 
 
 @pytest.mark.parametrize("name", MOTIFS)
 @settings(deadline=None)
 @given(bases=st.text("ACGT", max_size=40))
 def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str, bases: str) -> None:
-    from f5py.methylation.group_scores import fill_methylated, fill_plain
-
-    fill_methylated = compiled(fill_methylated)
-    fill_plain = compiled(fill_plain)
-
     motif = motif_named(name)
     sites, spellings = _spellings(motif.pattern), _methylated_spellings(motif)
     partner = {
         spelled: spellings[sites.index(reverse_complement(site))]
         for site, spelled in zip(sites, spellings, strict=True)
     }
-    methylated = _methylated(bases, motif, jump=True)
-    pieces = re.findall("|".join([*partner, "."]), methylated)
+    pieces = re.findall("|".join([*partner, "."]), _methylated(bases, motif, jump=True))
     expected = "".join(partner.get(piece) or reverse_complement(piece) for piece in reversed(pieces))
-
-    letters = np.frombuffer(bases.encode(), np.uint8)
-    plain, changed = np.empty(len(bases), np.uint8), np.empty(len(bases), np.uint8)
-    codes = motif.codes(True)
-    fill_plain(letters, 0, len(bases), codes, True, plain)
-    fill_methylated(letters, 0, len(bases), codes, False, plain, changed)
-    assert "".join(ALPHABET[code] for code in reversed(changed)) == expected
-    assert "".join(ALPHABET[code] for code in reversed(plain)) == reverse_complement(bases)
+    plain, changed = _filled(motif, bases, True, True)
+    assert (plain[::-1], changed[::-1]) == (reverse_complement(bases), expected)

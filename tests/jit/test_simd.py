@@ -33,18 +33,18 @@ def _arithmetic(a, b, lanes, out):
 
 
 @kernel
-def _exp2(a, out):
-    simd.store(out, 0, simd.exp2(simd.load(a, 0)))
+def _functions(a, out):
+    x = simd.load(a, 0)
+    simd.store(out, 0, simd.exp2(x))
+    simd.store(out, 16, simd.reciprocal(x))
+    simd.store(out, 32, simd.exponent(x))
 
 
-@kernel
-def _reciprocal(a, out):
-    simd.store(out, 0, simd.reciprocal(simd.load(a, 0)))
-
-
-@kernel
-def _exponent(a, out):
-    simd.store(out, 0, simd.exponent(simd.load(a, 0)))
+def _of_each(x):
+    """Return exp2, reciprocal and exponent of 16 numbers, as rows."""
+    out = np.empty(48, np.float32)
+    _functions(np.asarray(x, np.float32), out)
+    return out.reshape(3, 16)
 
 
 def test_arithmetic_is_lane_by_lane():
@@ -109,36 +109,24 @@ def test_minus_infinity_is_an_ordinary_value():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_exp2_is_accurate(seed):
-    x = np.random.default_rng(seed).uniform(-125, 127, 16).astype(np.float32)
-    out = np.empty(16, np.float32)
-    _exp2(x, out)
-    np.testing.assert_allclose(out, 2.0 ** x.astype(np.float64), rtol=3e-7)
+def test_exp2_and_reciprocal_are_accurate(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-125, 127, 16).astype(np.float32)
+    np.testing.assert_allclose(_of_each(x)[0], 2.0 ** x.astype(np.float64), rtol=3e-7)
+    x = (2.0 ** rng.uniform(-40, 120, 16)).astype(np.float32)
+    np.testing.assert_allclose(_of_each(x)[1], 1 / x.astype(np.float64), rtol=2.5e-7)
 
 
 def test_exp2_of_integers_is_exact_and_of_very_small_numbers_zero():
     x = np.array([-126, -100, -1, 0, 1, 2, 60, 127, -127, -128, -200, -1e30, -np.inf, 3, 4, 5], np.float32)
-    out = np.empty(16, np.float32)
-    _exp2(x, out)
     expected = np.where(x < -126, 0, 2.0 ** x.astype(np.float64))
-    np.testing.assert_array_equal(out, expected.astype(np.float32))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_reciprocal_is_accurate(seed):
-    exponents = np.random.default_rng(seed).uniform(-40, 120, 16)
-    x = (2.0**exponents).astype(np.float32)
-    out = np.empty(16, np.float32)
-    _reciprocal(x, out)
-    np.testing.assert_allclose(out, 1 / x.astype(np.float64), rtol=2.5e-7)
+    np.testing.assert_array_equal(_of_each(x)[0], expected.astype(np.float32))
 
 
 def test_exponent():
     x = np.array([1, 1.5, 2, 3.99, 4, 0.5, 0.49, 1e-30, 1e30, 2**-126, 7, 8, 9, 1e3, 1e-3, 0], np.float32)
-    out = np.empty(16, np.float32)
-    _exponent(x, out)
-    np.testing.assert_array_equal(out[:15], np.floor(np.log2(x[:15].astype(np.float64))))
-    assert out[15] == -127
+    expected = [*np.floor(np.log2(x[:15].astype(np.float64))), -127]
+    np.testing.assert_array_equal(_of_each(x)[2], expected)
 
 
 @kernel
