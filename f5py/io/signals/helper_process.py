@@ -51,12 +51,7 @@ _PROGRAM = f"from {__name__} import _main; _main()"
 class ProcessCrashError(SignalError):
     """A file has crashed a helper process, or keeps it in an endless loop.
 
-    Attributes
-    ----------
-    process : HelperProcess
-    how : str
-        Predicate of a sentence about the file.
-    is_loop : bool
+    `how` is the predicate of a sentence about the file.
     """
 
     def __init__(self, text: str, process: HelperProcess, how: str, is_loop: bool = False) -> None:
@@ -70,20 +65,8 @@ class HelperProcess:
     """A process that runs ``function(connection, *descriptors, *arguments)``, all of them strings.
 
     It ignores Ctrl-C; the caller ends it, and the connection closes when the caller dies. Raises `OSError` if it cannot
-    be started.
-
-    Parameters
-    ----------
-    function : function
-        Module-level; the module is imported in the process.
-    descriptors : tuple of int
-        File descriptors to inherit, perhaps under other numbers.
-
-    Attributes
-    ----------
-    connection : Connection
-    requests : list
-        Last requests.
+    be started. The function is module-level. File descriptors may have other numbers in the process. `requests` has the
+    last ones.
     """
 
     advice = "use a smaller --iop"
@@ -226,15 +209,10 @@ def ready(processes: Iterable[HelperProcess]) -> list[HelperProcess]:
 def map_files(
     function: Callable[[str], Any], paths: Sequence[str], n_processes: int, take: Callable[[str, Any], object]
 ) -> None:
-    """Call a function with each path in helper processes, and `take` with path and result as they come.
+    """Call a module-level function with each path in helper processes, and `take` with path and result.
 
     If a file crashes or hangs a process, its result is the `ProcessCrashError`. Raises an error of `function`, and
     `SignalError` if the processes cannot be started or one was killed.
-
-    Parameters
-    ----------
-    function : function
-        Module-level.
     """
     name = function.__module__, function.__qualname__
     size = max(1, min(_MOST_REQUESTS, len(paths) // (4 * n_processes)))

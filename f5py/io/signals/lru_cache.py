@@ -40,14 +40,8 @@ def reraise_system_error(problem: BaseException, path: str) -> None:
 class LruCache(Generic[Key, Value]):
     """Bounded cache of values made on demand; the least recently used goes first.
 
-    It shrinks if the system runs out of file descriptors.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the value of a key; its errors go to the caller.
-    drop : callable, optional
-        Called with each evicted value.
+    It shrinks if the system runs out of file descriptors. Errors of `make` go to the caller; `drop` is called with each
+    evicted value.
     """
 
     def __init__(

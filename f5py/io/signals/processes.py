@@ -57,14 +57,8 @@ class ProcessSource(IndexedSource):
     """Signals of indexed reads, read in processes.
 
     The processes are started at once, in as many groups as there are concurrent callers of `fetch`. Raises
-    `SignalError` if they cannot be started, also from `fetch`, as if one was killed.
-
-    Parameters
-    ----------
-    reader : class
-        Importable `FileReader` for the processes.
-    n_at_once : int
-        Concurrent callers; at most `n_processes` are served at the same time.
+    `SignalError` if they cannot be started, also from `fetch`, as if one was killed. The reader must be importable. At
+    most `n_processes` callers are served at the same time.
     """
 
     def __init__(
@@ -208,12 +202,8 @@ def _warn(path: str, how: str, what: str) -> None:
 class ReaderGroup:
     """Processes that share each request, so that each finds its files open. For one thread at a time.
 
-    Processes that a damaged file ended are started again. After other errors the group is unusable.
-
-    Parameters
-    ----------
-    path : str
-        Some file for `FileReader.prepare`.
+    Processes that a damaged file ended are started again. After other errors the group is unusable. `path` is some file
+    for `FileReader.prepare`.
     """
 
     def __init__(self, n_processes: int, reader: type[FileReader], path: str) -> None:

@@ -178,13 +178,7 @@ class SignalSource(Protocol):
         return False
 
     def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
-        """Read with these threads, while they exist, in place of own ones.
-
-        Parameters
-        ----------
-        leaves_packed : bool
-            Leave expansion to the user of a block; see `SignalBlock.packed`.
-        """
+        """Read with these threads, while they exist; `leaves_packed` leaves expansion to the user of a block."""
         return
 
     def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
@@ -252,14 +246,9 @@ def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
 
 
 class IndexedSource(SignalSource):
-    """Signals of reads with indexed files.
+    """Signals of reads with indexed files, by a mapping such as a `ReadFiles`, which is not copied.
 
-    Parameters
-    ----------
-    paths : mapping of str to str
-        Read name to file, such as a `ReadFiles`. Not copied.
-    kind : {"fast5", "pod5"}, optional
-        Format; by default that of the first file.
+    The format is by default that of the first file.
     """
 
     def __init__(self, paths: Mapping[str, str], kind: Kind | None = None) -> None:
@@ -305,15 +294,7 @@ class FileSource(IndexedSource):
 
 
 class BlockBuilder:
-    """Builder of a `SignalBlock` from reads in any order.
-
-    Parameters
-    ----------
-    places : sequence of str, length n
-        File of each read, for messages; may be empty.
-    room : callable, optional
-        Allocates the samples.
-    """
+    """Builder of a `SignalBlock` from reads in any order; parameters as for `SignalBlock.empty`."""
 
     def __init__(self, names: Sequence[str], places: Sequence[str], room: Room = recycled_array) -> None:
         self._room = room

@@ -28,12 +28,8 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     """Choose the number of fast5 or POD5 reader processes for so many worker threads.
 
     One keeps up with about four threads. Even with few threads a second one pays for large files, because decompression
-    then avoids the threads' interpreter. There is always one, because damaged files can crash the library.
-
-    Parameters
-    ----------
-    files : iterable of str
-        The files, repeats allowed. Small ones get fewer processes.
+    then avoids the threads' interpreter. There is always one, because damaged files can crash the library. `files` may
+    have repeats; small ones get fewer processes.
     """
     most = max(min(max(2, n_threads // 2), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()
@@ -57,19 +53,10 @@ def _size(path: str) -> int:
 def open_source(
     paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1
 ) -> SignalSource:
-    """Open the signals of indexed reads; the caller closes the source.
+    """Open the signals of indexed reads in a mapping such as a `ReadFiles`; the caller closes the source.
 
-    Parameters
-    ----------
-    paths : mapping of str to str
-        Read name to fast5 or POD5 file, such as a `ReadFiles`. Not copied.
-    n_processes : int, optional
-        Reader processes, at least one, because damaged files can crash or hang the library; `reader_processes` by
-        default.
-    n_threads : int
-        Worker threads to keep busy, for `reader_processes`.
-    n_at_once : int
-        Threads that call `fetch` concurrently; they share the processes.
+    There is at least one process, because damaged files can crash or hang the library; `reader_processes` by default,
+    for the worker threads to keep busy. `n_at_once` threads may call `fetch` concurrently.
     """
     from f5py.io.signals.any_file import AnyFileReader
     from f5py.io.signals.processes import ProcessSource
@@ -91,20 +78,9 @@ def open_signals(
     """Open the signals of base-called reads from a command's options.
 
     Raises `UsageError` if no signals are named, `SignalError` for a path of another format, `InputFileError` for a
-    missing or damaged file, `MissingDependencyError` if a package is needed.
-
-    Parameters
-    ----------
-    reads_path : str or None
-        Base-called reads; without named signals the ``.readdb`` of their index names the files.
-    slow5, pod5, fast5 : sequence of str
-        Files and folders. For a read in several sources the first counts, in parameter order.
-    n_processes : int, optional
-        Reader processes for fast5 and POD5; `reader_processes` by default.
-    n_threads : int
-        Threads that read SLOW5.
-    n_at_once : int
-        As for `open_source`.
+    missing or damaged file, `MissingDependencyError` if a package is needed. Without named signals the ``.readdb`` of
+    the index of `reads_path` names the files. Of a read in several sources the first counts, in parameter order.
+    `n_threads` read SLOW5; others as for `open_source`.
     """
     named: dict[Kind, Sequence[str]] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
     for kind, paths in named.items():
@@ -131,9 +107,12 @@ def _open_named(
     named: Mapping[Kind, Sequence[str]], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> SignalSource:
     """Open checked files and folders by format."""
+    _check_count(n_processes)
     sources: list[SignalSource] = []
     with ExitStack() as opened:
         for kind, paths in named.items():
+            if not paths:
+                continue
             for source in _OPENERS[kind](list(dict.fromkeys(paths)), n_processes, n_threads, n_at_once):
                 opened.callback(source.close)
                 sources.append(source)
@@ -155,11 +134,8 @@ def open_any(paths: Sequence[str], n_processes: int | None = 1, n_threads: int =
 def _open_slow5(
     paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> Iterator[SignalSource]:
-    if not paths:
-        return
     from f5py.io.signals.slow5.reader import Slow5Source
 
-    _check_count(n_processes)
     if n_processes is not None and n_processes > 1:
         console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
     for path in slow5_files(paths):
@@ -167,11 +143,8 @@ def _open_slow5(
 
 
 def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
-    if not paths:
-        return
     from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, list_keys, pod5_files
 
-    _check_count(n_processes)
     all_files = [file for path in paths for file in pod5_files(path)]
     if fetched := list(filter(is_remote, all_files)):
         yield FileSource(Pod5Index(fetched), Pod5Reader(), "pod5")
@@ -209,11 +182,8 @@ def _placed(
 def _open_fast5(
     paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> Iterator[SignalSource]:
-    if not paths:
-        return
     from f5py.io.signals.fast5.fast5_scan import list_fast5
 
-    _check_count(n_processes)
     files: list[str] = []
     for path in paths:
         found = list_fast5(path) if os.path.isdir(path) else [path]

@@ -60,16 +60,8 @@ def scan_fast5(
 ) -> list[Found]:
     """Read the names of the reads in many fast5 files; for a skipped file return the reason as str.
 
-    Raises `SignalError` if a process was killed.
-
-    Parameters
-    ----------
-    processes : int
-        Concurrent processes. Files that crash or hang one are skipped.
-    advance : callable, optional
-        Called with the number of files finished since its last call.
-    journal : ScanJournal, optional
-        Known files are not scanned again; results are added.
+    Raises `SignalError` if a process was killed. Files that crash or hang a process are skipped. Files in the journal
+    are not scanned again; results are added. `advance` is called with the number of newly finished files.
     """
     found: dict[str, Found] = {}
     if journal is not None:

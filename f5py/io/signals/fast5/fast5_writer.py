@@ -19,14 +19,8 @@ class Fast5Writer:
     """A new multi-read fast5 file (version 2.0) as sequencers write it; a context manager.
 
     Until it is complete its name ends in ``.part``; after an error nothing is left. Bytes are deterministic. Raises
-    `OutputFileError` if it cannot be written, also from `write` and at the end.
-
-    Parameters
-    ----------
-    experiment_type : str
-        ``genomic_dna`` or ``rna``.
-    kit : str
-        Product code of the sequencing kit, which determines the pore.
+    `OutputFileError` if it cannot be written, also from `write` and at the end. The product code of the sequencing kit
+    determines the pore.
     """
 
     def __init__(
@@ -63,14 +57,9 @@ class Fast5Writer:
         read_number: int = 0,
         start_time: int = 0,
     ) -> None:
-        """Append a read; raise `ValueError` if the samples are malformed or the read exists.
+        """Append a read of raw DAC values; `start_time` is in samples since the start of the run.
 
-        Parameters
-        ----------
-        samples : int16, shape (n,), n >= 1
-            Raw DAC values.
-        start_time : int
-            In samples since the start of the run.
+        Raises `ValueError` if the samples are malformed or the read exists.
         """
         if samples.dtype != np.int16 or samples.ndim != 1 or samples.size == 0:
             raise ValueError(f"read {read_id}: samples must be int16 of shape (n,), n >= 1")

@@ -223,9 +223,6 @@ class Fast5File:
         except _HDF5_ERRORS:
             raise UnreadableError(f"has no calibration attribute {what.decode()}") from None
         try:
-            if attribute.shape == ():
-                attribute.read(self._value, h5t.NATIVE_DOUBLE)
-                return float(self._value)
             values = np.empty(attribute.shape, np.float64)
             attribute.read(values, h5t.NATIVE_DOUBLE)
             return float(values.item())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,17 +40,7 @@ class DirectPod5Source(IndexedSource):
     """Signals of indexed reads in POD5 files.
 
     The library reads samples that cannot be expanded here: damaged reads, which it diagnoses, and uncompressed files.
-
-    Parameters
-    ----------
-    places : SignalSource
-        Returns chunk offsets, see `ChunkOffsetReader`.
-    start_others : callable
-        Starts a source that uses the library.
-    called : CodecFunctions
-        For zstd.
-    n_threads : int
-        Own threads, unless others are lent.
+    `places` returns chunk offsets (`ChunkOffsetReader`); `start_others` starts a source that uses the library.
     """
 
     def __init__(
@@ -69,7 +59,6 @@ class DirectPod5Source(IndexedSource):
         self._threads = BorrowedPool(n_threads)
         self._others: SignalSource | None = None
         self._lock = threading.Lock()  # for starting `_others`
-        self._others_lock = threading.Lock()
         self._most_open = most_open(MAX_OPEN_FILES)
 
     @property
@@ -151,9 +140,7 @@ class DirectPod5Source(IndexedSource):
         with self._lock:
             if self._others is None:
                 self._others = self._start_others()
-        others = self._others
-        with nullcontext() if others.is_concurrent else self._others_lock:
-            read = others.fetch([names[i] for i in left.tolist()])
+        read = self._others.fetch([names[i] for i in left.tolist()])
         if len(left) == len(names):
             return read
         return merge_blocks(len(names), [(range(len(names)), block), (left.tolist(), read)], recycled_array)

@@ -75,11 +75,6 @@ class Slow5Source(SignalSource):
     A missing or wrong index ``<path>.idx`` is made; the file is usable even if that cannot be written. Raises
     `SignalError` if the file is missing, damaged or not SLOW5, `MissingDependencyError` without its compression
     library.
-
-    Attributes
-    ----------
-    leaves_packed : bool
-        Leave expansion to the user of a block; see `SignalBlock.packed`.
     """
 
     def __init__(self, path: str, n_threads: int = 1) -> None:
