@@ -11,6 +11,7 @@ import numpy as np
 
 from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.source import FileSource
+from f5py.threads.pool import CallingThread
 
 CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")
 VBZ = {"compression": 32020, "compression_opts": (0, 2, 1, 1)}
@@ -91,6 +92,18 @@ def assert_holds(block, i: int, read: MadeRead) -> None:
     np.testing.assert_array_equal(block.samples[block.offsets[i] : block.offsets[i + 1]], read.samples)
     for what in CALIBRATION:
         assert getattr(block, what)[i] == np.float32(getattr(read, what))
+
+
+def assert_expands_anywhere(block, expected, reads: np.ndarray) -> None:
+    """Expand the packed samples of some reads in this order into a larger array, then all in place."""
+    assert expected.packed is None
+    n_samples = np.diff(block.offsets)[reads]
+    found = np.full(6 + n_samples.sum(), 4711, np.int16)
+    block.packed.expand(reads, 3 + np.cumsum(n_samples) - n_samples, found, CallingThread())
+    samples = [expected.samples[expected.offsets[read] : expected.offsets[read + 1]] for read in reads]
+    np.testing.assert_array_equal(found, np.concatenate([[4711] * 3, *samples, [4711] * 3]))
+    block.expand(CallingThread())
+    assert_same_block(block, expected)
 
 
 def assert_unreadable(block, i: int, *words: str) -> None:

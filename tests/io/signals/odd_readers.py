@@ -109,8 +109,3 @@ def killed(path):
 
 def odd_keys(path):
     return np.frombuffer(odd_names(path)[0].encode().ljust(16, b"-"), "V16")
-
-
-def keys_without_pod5(path):
-    """As where the package is not installed."""
-    raise MissingDependencyError("install it")

@@ -23,11 +23,11 @@ from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # n
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
 from f5py.io.signals.slow5._svb_numba import copy_samples  # noqa: E402
-from f5py.threads.pool import CallingThread, WorkerPool  # noqa: E402
+from f5py.threads.pool import WorkerPool  # noqa: E402
 
 from ...examples import examples  # noqa: E402
 from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5  # noqa: E402
-from .made_signals import MadeRead, assert_same_block  # noqa: E402
+from .made_signals import MadeRead, assert_expands_anywhere, assert_same_block  # noqa: E402
 
 
 def _reads() -> list[MadeRead]:
@@ -79,14 +79,7 @@ def test_samples_that_stay_packed(files, tmp_path, pool):
     stored = block.packed.stored
     assert stored.is_packed.all()
     assert np.diff(stored.pieces).max() > 1
-    reads = np.random.default_rng(3).permutation(len(names))
-    n_samples = np.diff(block.offsets)[reads]
-    found = np.full(6 + n_samples.sum(), 4711, np.int16)
-    block.packed.expand(reads, 3 + np.cumsum(n_samples) - n_samples, found, CallingThread())
-    samples = [expected.samples[expected.offsets[read] : expected.offsets[read + 1]] for read in reads]
-    np.testing.assert_array_equal(found, np.concatenate([[4711] * 3, *samples, [4711] * 3]))
-    block.expand(CallingThread())
-    assert_same_block(block, expected)
+    assert_expands_anywhere(block, expected, np.random.default_rng(3).permutation(len(names)))
 
     write_pod5(tmp_path / "plain.pod5", [MadeRead("plain", np.arange(3000, dtype=np.int16))], compressed=False)
     source.close()

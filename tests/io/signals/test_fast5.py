@@ -22,7 +22,6 @@ from .made_signals import (
     GZIP,
     VBZ,
     MadeRead,
-    add_multi,
     assert_holds,
     assert_unreadable,
     fast5_source,
@@ -46,13 +45,6 @@ def fetch_one(path, name="r"):
     return block
 
 
-@pytest.mark.parametrize("version", [None, 0.6, 1.0, 2.0, "0.6", "2.0", "two"])
-def test_single_read_whatever_the_version(tmp_path, version):
-    read = make_reads(1)[0]
-    block = fast5_source(write_single(tmp_path / "a.fast5", read, version, **GZIP)).fetch([read.name])
-    assert_holds(block, 0, read)
-
-
 def test_single_read_file_does_not_compare_the_name(tmp_path):
     read = make_reads(1)[0]
     write_single(tmp_path / "a.fast5", read)
@@ -64,13 +56,14 @@ def test_single_read_file_does_not_compare_the_name(tmp_path):
     "version",
     [None, "1.0", "2", "two", "", np.bytes_(b"2.2"), np.array([b"2.0"]), 1.0, np.float32(2.0), 0.6, np.zeros(0)],
 )
-def test_multi_read_whatever_the_version(tmp_path, version):
+def test_either_layout_whatever_the_version(tmp_path, version):
     reads = make_reads(3)
-    paths = write_multi(tmp_path / "a.fast5", reads, **GZIP)
-    with h5py.File(tmp_path / "a.fast5", "r+") as file:
-        del file.attrs["file_version"]
-        if version is not None:
-            file.attrs["file_version"] = version
+    paths = write_multi(tmp_path / "a.fast5", reads[:2], **GZIP) | write_single(tmp_path / "b.fast5", reads[2], **GZIP)
+    for name in ("a", "b"):
+        with h5py.File(tmp_path / f"{name}.fast5", "r+") as file:
+            del file.attrs["file_version"]
+            if version is not None:
+                file.attrs["file_version"] = version
     block = fast5_source(paths).fetch([read.name for read in reads])
     for i, read in enumerate(reads):
         assert_holds(block, i, read)
@@ -114,12 +107,6 @@ def test_a_file_that_cannot_be_locked(tmp_path):
 
 
 # What is wrong with a file or a read, and words that the line about it must hold.
-
-
-def test_read_without_path():
-    block = fast5_source({"b": ""}).fetch(["a", "b"])
-    for i, name in enumerate("ab"):
-        assert_unreadable(block, i, f"read {name} ", "f5py index")
 
 
 def _hdf5(path, *groups, **datasets):
@@ -254,18 +241,6 @@ def test_hdf5_prints_nothing(tmp_path, capfd):
     thread.join()
     assert [len(block.problems) for block in blocks] == [3, 3]
     assert capfd.readouterr() == ("", "")
-
-
-def test_neighbours_of_an_added_read(tmp_path):
-    """A read appended to a file that is open already is found once the file is opened again."""
-    paths = write_multi(tmp_path / "a.fast5", [GOOD])
-    source = fast5_source(paths | {"late": str(tmp_path / "a.fast5")})
-    assert_unreadable(source.fetch(["late"]), 0, "not in this file")
-    source.close()
-    with h5py.File(tmp_path / "a.fast5", "r+") as file:
-        add_multi(file, MadeRead("late", GOOD.samples))
-    assert_holds(source.fetch(["late"]), 0, MadeRead("late", GOOD.samples))
-    source.close()
 
 
 # VBZ, in a fresh interpreter, where the filter has not been registered yet.

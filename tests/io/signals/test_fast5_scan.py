@@ -55,17 +55,6 @@ def test_unusable_files_are_reported_in_place(tmp_path: Path) -> None:
             assert "\n" not in one
 
 
-def test_processes_do_not_change_the_result(tmp_path: Path) -> None:
-    paths = [str(single_fast5(tmp_path / f"{i:03}.fast5", f"r{i}")) for i in range(30)]
-    paths.insert(7, str(multi_fast5(tmp_path / "m.fast5", ["x", "y"])))
-    (tmp_path / "bad.fast5").write_text("?")
-    paths.insert(20, str(tmp_path / "bad.fast5"))
-    done: list[int] = []
-    expected = scan_fast5(paths, 1)
-    assert scan_fast5(paths, 3, done.append) == expected
-    assert sum(done) == len(paths)
-
-
 def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(5)]
     paths.insert(2, str(multi_fast5(tmp_path / "m.fast5", ["x", "\u00e4\u2028\\"])))
@@ -203,14 +192,3 @@ def test_files_are_listed_in_order_with_paths_as_typed(tmp_path: Path, monkeypat
     assert list_fast5("./d/") == [f"./d//{name}" for name in below]
     assert list_fast5("d/b.fast5") == []
     assert list_fast5("absent") == []
-
-
-def test_links_are_followed_but_not_in_a_circle(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/1.fast5").touch()
-    (tmp_path / "d/circle").symlink_to(tmp_path / "d")
-    (tmp_path / "d/away").symlink_to(tmp_path / "other")
-    (tmp_path / "d/lost.fast5").symlink_to(tmp_path / "nowhere")
-    os.mkfifo(tmp_path / "d/pipe.fast5")
-    assert list_fast5(f"{tmp_path}/d") == [f"{tmp_path}/d/away/1.fast5"]

@@ -65,13 +65,6 @@ def test_an_error_leaves_nothing_and_the_old_file_alone(tmp_path):
     assert path.read_text() == "old"
 
 
-def test_the_file_appears_when_it_is_complete(tmp_path):
-    path = tmp_path / "a.fast5"
-    with Fast5Writer(path):
-        assert not path.exists()
-    assert [file.name for file in tmp_path.iterdir()] == ["a.fast5"]
-
-
 @pytest.mark.parametrize("samples", [np.empty(0, np.int16), np.ones(3), np.ones((2, 2), np.int16)])
 def test_samples_of_another_kind(tmp_path, samples):
     with Fast5Writer(tmp_path / "a.fast5") as file, pytest.raises(ValueError, match="read r: samples"):

@@ -117,21 +117,6 @@ def test_a_constant_signal(tmp_path, filters):
     np.testing.assert_array_equal(assert_as_h5py(tmp_path / "a.fast5"), samples)
 
 
-def test_a_file_of_several_layouts(tmp_path):
-    layouts = [Layout(filters=filters, last=last) for filters in LENGTH_IS_FREE for last in ("full", "left out")]
-    reads = [MadeRead(f"r{i}", SAMPLES + i) for i in range(len(layouts))]
-    paths = write_multi(tmp_path / "a.fast5", reads)
-    expected = []
-    with h5py.File(tmp_path / "a.fast5", "r+") as file:
-        for read, layout in zip(reads, layouts, strict=True):
-            layout.write(file[f"read_{read.name}/Raw"], read.samples)
-            expected.append(MadeRead(read.name, file[f"read_{read.name}/Raw/Signal"][...]))
-    with closing(fast5_source(paths)) as source:
-        block = source.fetch([read.name for read in reads])
-    for i, read in enumerate(expected):
-        assert_holds(block, i, read)
-
-
 def test_chunks_that_were_never_written(tmp_path):
     path = tmp_path / "a.fast5"
     write_multi(path, [MadeRead("r", SAMPLES[:100])], chunks=(100,), maxshape=(None,), fillvalue=-5, **GZIP)

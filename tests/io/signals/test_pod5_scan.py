@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pod5", reason="needs pod5")
 
-from f5py.errors import MissingDependencyError, SignalError
+from f5py.errors import SignalError
 from f5py.io.signals import helper_process, open_signals
 from f5py.io.signals.pod5 import reader as pod5_reader
 from f5py.io.signals.pod5.reader import Pod5Index, keys_of, list_keys
@@ -67,12 +67,6 @@ def test_the_library_is_not_imported_where_the_run_is_opened(files):
     )
     ran = subprocess.run([sys.executable, "-c", program, files[0]], capture_output=True, text=True, check=True)
     assert (ran.stdout, ran.stderr) == ("3 set()\n", "")
-
-
-def test_a_missing_package(monkeypatch, files):
-    monkeypatch.setattr(pod5_reader, "keys_of", odd_readers.keys_without_pod5)
-    with pytest.raises(MissingDependencyError, match="install it"):
-        list_keys(files)
 
 
 def test_files_that_end_or_stop_the_process(monkeypatch, capfd):

@@ -9,9 +9,8 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.signals.slow5.reader import Slow5Source, read_groups
-from f5py.threads.pool import CallingThread
 
-from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, fast5_source
+from .made_signals import CALIBRATION, MadeRead, assert_expands_anywhere, assert_holds, assert_same_block, fast5_source
 
 pyslow5 = pytest.importorskip("pyslow5", reason="needs pyslow5")
 pytestmark = pytest.mark.shared
@@ -69,18 +68,8 @@ def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path, pool):
         source.use_pool(pool, leaves_packed=True)
         block = source.fetch(names)
         source.close()
-        assert expected.packed is None
-        assert block.packed is not None
         n_packed += block.packed.stored.is_packed.any()
-        reads = np.flatnonzero(np.diff(block.offsets))[::-1]
-        n_samples = np.diff(block.offsets)[reads]
-        places = 3 + np.cumsum(n_samples) - n_samples
-        found = np.full(6 + n_samples.sum(), 4711, np.int16)
-        block.packed.expand(reads, places, found, CallingThread())
-        samples = [expected.samples[expected.offsets[read] : expected.offsets[read + 1]] for read in reads]
-        np.testing.assert_array_equal(found, np.concatenate([[4711] * 3, *samples, [4711] * 3]))
-        block.expand(CallingThread())
-        assert_same_block(block, expected)
+        assert_expands_anywhere(block, expected, np.flatnonzero(np.diff(block.offsets))[::-1])
     assert n_packed > 5
 
 

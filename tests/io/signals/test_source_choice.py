@@ -84,12 +84,6 @@ def test_kinds(tmp_path, content, kind):
 # open_signals: the options of call-methylation and eventalign
 
 
-def test_without_options_the_index_tells(tmp_path, reads, reads_path):
-    write_index(reads_path, write_multi(tmp_path / "a.fast5", reads))
-    assert_gives(open_signals(reads_path), reads)
-    assert_gives(open_signals(reads_path, n_processes=2), reads)
-
-
 def test_an_index_of_fast5_and_pod5_files(tmp_path, reads, reads_path):
     paths = pod5(tmp_path / "b.dat", reads[4:])
     in_pod5 = list(paths)
@@ -181,16 +175,6 @@ def test_slow5_option(tmp_path, reads, reads_path, capfd):
     assert "[open_signals::WARNING] --iop has no effect on SLOW5 files" in capfd.readouterr().err
     assert source.run_info(["read-0"]) == GROUPS[0]
     assert_gives(source, reads)
-
-
-@pytest.mark.parametrize("n_processes", [1, 2])
-def test_pod5_option(tmp_path, reads, reads_path, n_processes):
-    (tmp_path / "d/e").mkdir(parents=True)
-    names = list(pod5(tmp_path / "d/b.pod5", reads[:4]) | pod5(tmp_path / "d/e/a.pod5", reads[4:]))
-    assert_gives(open_signals(reads_path, pod5=[str(tmp_path / "d")], n_processes=n_processes), reads, names)
-    source = open_signals(reads_path, pod5=[str(tmp_path / "d/b.pod5")], n_processes=n_processes)
-    assert_unreadable(source.fetch([names[-1]]), 0, names[-1])
-    assert_gives(source, reads[:4], names[:4])
 
 
 def test_an_index_that_names_one_file_for_all_reads(tmp_path, reads, reads_path):
