@@ -107,7 +107,7 @@ class ProcessSource(IndexedSource):
                 continue
             try:
                 with self._group() as group:
-                    found = group.run_info(name, path)
+                    found: dict[str, str] = group.ask((name, path), path)
             except ProcessCrashError as death:
                 with self._lock:
                     if path not in self._files:
@@ -116,6 +116,15 @@ class ProcessSource(IndexedSource):
             if found:
                 return found
         return {}
+
+    def list_reads(self, path: str) -> NDArray | str:
+        """Return the reads of a file by the reader's `list_reads`, or why it is unreadable."""
+        try:
+            with self._group() as group:
+                found: NDArray | str = group.ask(path, path)
+                return found
+        except ProcessCrashError as death:
+            return f"{path}: the file {death.how}; it is damaged"
 
     def close(self) -> None:
         for group in self._groups:
@@ -223,13 +232,13 @@ class ReaderGroup:
                 process.ask([([names[i] for i in share], files)], files[0], len(files))
             return _receive_block(len(names), shares)
 
-    def run_info(self, name: str, path: str) -> dict[str, str]:
+    def ask(self, request: Any, path: str) -> Any:
+        """Return the answer of a process to a request for metadata; see `_serve`."""
         with self._running() as processes:
-            processes[0].ask([(name, path)], path)
+            processes[0].ask([request], path)
             while not ready(processes[:1]):
                 continue
-            found: dict[str, str] = processes[0].receive()
-            return found
+            return processes[0].receive()
 
     def close(self) -> None:
         """Kill the processes, which only read. May be called twice."""
@@ -391,15 +400,17 @@ class SharedSamples:
 def _serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
     """Answer requests with a `FileReader` of that module and name in a reader process.
 
-    The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, or ``(name, path)`` for
-    the run's metadata. Answers to the first kind are ``(offsets, calibration, problems)`` with the samples in shared
-    memory until the next request. `memory` is the descriptor's number.
+    The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, ``(name, path)`` for the
+    run's metadata, or a path for its reads. Answers to the first kind are ``(offsets, calibration, problems)`` with the
+    samples in shared memory until the next request. `memory` is the descriptor's number.
     """
     keep_freed_memory()
     shared = SharedSamples(int(memory))
     reader: Any = getattr(import_module(module), reader_class)()
 
-    def answer(request: tuple[Any, Any]) -> Any:
+    def answer(request: Any) -> Any:
+        if isinstance(request, str):
+            return reader.list_reads(request)
         if isinstance(request[0], str):
             return reader.run_info(*request)
         block = reader.read(*request, shared.room)

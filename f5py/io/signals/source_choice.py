@@ -143,7 +143,10 @@ def _open_slow5(
 
 
 def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
-    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, list_keys, pod5_files
+    from f5py.io.signals.pod5.direct_source import DirectPod5Source
+    from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Index, Pod5Reader, pod5_files
+    from f5py.io.signals.processes import ProcessSource
+    from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
 
     all_files = [file for path in paths for file in pod5_files(path)]
     if fetched := list(filter(is_remote, all_files)):
@@ -152,31 +155,19 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
     if not files:
         return
     index = Pod5Index([])
-    source = _placed(n_processes, n_threads, n_at_once, index, files)
-    with _closed_after_errors(source):  # the processes start meanwhile
-        index.fill(list_keys(files))
-    yield source
 
-
-def _placed(
-    n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
-) -> SignalSource:
-    """Start the sources for POD5: direct reading in this process, or the library without zstd."""
-    from f5py.io.signals.pod5.direct_source import DirectPod5Source
-    from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Reader
-    from f5py.io.signals.processes import ProcessSource
-    from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
-
-    def by_library() -> SignalSource:
+    def by_library() -> ProcessSource:
         n = n_processes or reader_processes(n_threads, files)
         return ProcessSource(n, index, Pod5Reader, "pod5", n_at_once)
 
     try:
         called = functions(files[0], ZSTD)
+        source = ProcessSource(n_processes or 1, index, ChunkOffsetReader, "pod5", n_at_once)
     except MissingDependencyError:
-        return by_library()
-    places = ProcessSource(n_processes or 1, index, ChunkOffsetReader, "pod5", n_at_once)
-    return DirectPod5Source(places, by_library, index, called, n_threads)
+        called, source = None, by_library()
+    with _closed_after_errors(source):
+        index.fill({file: source.list_reads(file) for file in dict.fromkeys(files)})
+    yield source if called is None else DirectPod5Source(source, by_library, index, called, n_threads)
 
 
 def _open_fast5(

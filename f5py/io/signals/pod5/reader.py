@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
-from f5py.io.signals.helper_process import ProcessCrashError, map_files
 from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.search import list_files
 from f5py.io.signals.source import MAX_SAMPLES, NO_FILE, CachingReader, ReadOrCause, UnreadableError
@@ -83,6 +82,10 @@ class Pod5Reader(CachingReader["Pod5File"]):
             except UnreadableError as problem:
                 reraise_system_error(problem, path)
                 yield str(problem)
+
+    def list_reads(self, path: str) -> NDArray[np.void] | str:
+        """Return `keys_of` a file."""
+        return keys_of(path)
 
     def run_info_of(self, file: Pod5File, name: str) -> dict[str, str]:
         keys, is_uuid = keys_of_names([name])
@@ -200,17 +203,6 @@ def keys_of(path: str) -> NDArray[np.void] | str:
     except UnreadableError as problem:
         reraise_system_error(problem, path)
         return f"{path}: the file {problem}"
-
-
-def list_keys(paths: Sequence[str]) -> dict[str, NDArray[np.void] | str]:
-    """Return `keys_of` files from a helper process, which may crash on damage and imports slowly."""
-    found: dict[str, NDArray[np.void] | str] = {}
-
-    def take(path: str, keys: NDArray[np.void] | str | ProcessCrashError) -> None:
-        found[path] = f"{path}: the file {keys.how}; it is damaged" if isinstance(keys, ProcessCrashError) else keys
-
-    map_files(keys_of, list(dict.fromkeys(paths)), 1, take)
-    return {path: found[path] for path in paths}
 
 
 def _distinct(keys: NDArray[np.void], is_uuid: NDArray[np.bool_]) -> NDArray[np.void]:
