@@ -40,19 +40,6 @@ def test_one_deadly_read_is_left_out_and_the_rest_is_read(files, n_processes, ca
         source.close()
 
 
-def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
-    files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-9": str(tmp_path / "good")}
-    source = ProcessSource(2, files, odd_readers.HostileReader)
-    try:
-        block = source.fetch(list(files))
-        assert list(block.problems) == [0, 1, 2, 3, 4, 5]
-        assert "is in a file that ends the library" in block.problems[5]
-        assert block.samples.tolist() == [9] * 6
-        assert "its reads are left out" in capfd.readouterr().err
-    finally:
-        source.close()
-
-
 def test_an_endless_loop(monkeypatch, files, tmp_path):
     files["loop-7"] = str(tmp_path / "d")
     monkeypatch.setattr(helper_process, "CPU_SECONDS", 0.5)  # more than starting takes

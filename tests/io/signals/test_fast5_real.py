@@ -69,24 +69,3 @@ def test_real_vbz_forms_are_equal(shared_data):
             attributes = {what: float(file[f"read_{name}/channel_id"].attrs[what]) for what in CALIBRATION}
             assert_holds(block, i, MadeRead(name, file[f"read_{name}/Raw/Signal"][:], **attributes))
     assert_same_block(fast5_source(single).fetch(list(single)), block)
-
-
-def test_real_run_info(ecoli, shared_data):
-    (path,) = list((ecoli / "fast5").glob("*ch24_read2302_strand.fast5"))
-    source = fast5_source({"any": str(path)})
-    found = source.run_info(["any"])
-    assert found["sample_frequency"] == "4000"
-    assert found["experiment_kit"] == "genomic_dna"
-    assert found["device_id"] == "MN16303"
-    assert "flow_cell_id" not in found  # it is empty
-    source.close()
-    path = shared_data / "format_zoo" / "fast5" / "multi_fast5_v2.3.fast5"
-    with h5py.File(path) as file:
-        name = next(iter(file)).removeprefix("read_")
-    source = fast5_source({name: str(path), "other": str(path)})
-    found = source.run_info(["nowhere", "other", name])
-    assert found["experiment_type"] == "genomic_dna"
-    assert found["sequencing_kit"] == "sqk-lsk110"
-    assert found["flow_cell_product_code"] == "FLO-MIN106"
-    assert source.run_info(["other"]) == {}
-    source.close()

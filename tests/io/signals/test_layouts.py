@@ -117,14 +117,6 @@ def test_a_constant_signal(tmp_path, filters):
     np.testing.assert_array_equal(assert_as_h5py(tmp_path / "a.fast5"), samples)
 
 
-def test_chunks_that_were_never_written(tmp_path):
-    path = tmp_path / "a.fast5"
-    write_multi(path, [MadeRead("r", SAMPLES[:100])], chunks=(100,), maxshape=(None,), fillvalue=-5, **GZIP)
-    with h5py.File(path, "r+") as file:
-        file["read_r/Raw/Signal"].resize((250,))
-    assert assert_as_h5py(path).tolist() == [*SAMPLES[:100].tolist(), *[-5] * 150]
-
-
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_a_damaged_chunk(tmp_path, shuffle):
     """Every byte of a chunk, changed in two ways: h5py's samples, or damage where h5py finds it."""

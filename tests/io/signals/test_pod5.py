@@ -215,37 +215,6 @@ class TestDefectiveFiles:
             assert_holds(block, i, read)
         source.close()
 
-    def test_damage_anywhere_in_the_signals_is_a_problem_of_reads(self, file, tmp_path, made_reads):
-        """In another process, because the library below is not Python."""
-        script = (
-            "import sys, numpy as np\n"
-            "import pod5\n"
-            "from f5py.io.signals.pod5.reader import Pod5Reader\n"
-            "path, copy, *names = sys.argv[1:]\n"
-            "with pod5.Reader(path) as reader:\n"
-            "    signals = reader.inner_file_reader.get_file_signal_table_location()\n"
-            "    begin, length = signals.offset, signals.length\n"
-            "with open(path, 'rb') as file:\n"
-            "    data = file.read()\n"
-            "rng = np.random.default_rng(8)\n"
-            "seen = set()\n"
-            "for at in begin + rng.integers(0, length - 64, 100):\n"
-            "    harmed = bytearray(data)\n"
-            "    harmed[at : at + 64] = rng.bytes(64)\n"
-            "    with open(copy, 'wb') as file:\n"
-            "        file.write(harmed)\n"
-            "    reader = Pod5Reader()\n"
-            "    block = reader.read(names, [copy] * len(names))\n"
-            "    reader.close()\n"
-            "    seen.add(len(block.problems))\n"
-            "    assert all('\\n' not in line and copy in line for line in block.problems.values())\n"
-            "print(*sorted(seen))\n"
-        )
-        command = [sys.executable, "-c", script, str(file), str(tmp_path / "harmed.pod5"), *names_of(made_reads)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        assert "1" in done.stdout.split()  # one read only
-
 
 class TestRunInfo:
     def test_tags_and_fields_by_the_names_of_fast5(self, tmp_path, made_reads):

@@ -6,8 +6,6 @@ import ctypes
 import os
 import shutil
 import struct
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 from f5py.io.signals.source import Calibration
 
-from ...patience import PATIENCE
 from .made_signals import MadeRead, assert_holds, assert_unreadable, make_reads
 from .made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
 
@@ -606,38 +603,3 @@ def test_an_error_of_the_disk_is_no_bad_read(tmp_path, reads):
         source.fetch(["read-0"])
     os.close(folder)
     source.close()
-
-
-def test_random_damage_never_ends_the_process(tmp_path, reads):
-    """In a process of its own, because the failure would be a crash."""
-    rng = np.random.default_rng(5)
-    paths = []
-    for i in range(60):
-        if i % 2:
-            write_blow5(tmp_path / "whole", reads[:4], zipped=i % 4 == 1)
-        else:
-            write_slow5(tmp_path / "whole", reads[:4])
-        whole = bytearray((tmp_path / "whole").read_bytes())
-        for at in rng.integers(0, len(whole), 1 + i % 5):
-            whole[at : at + int(rng.integers(0, 30)) * (i % 3)] = rng.bytes(int(rng.integers(1, 20)))
-        paths.append(tmp_path / f"{i}.blow5")
-        paths[-1].write_bytes(whole)
-    code = """
-import sys
-from f5py.errors import F5pyError
-from f5py.io.signals.slow5.blow5_writer import Blow5Writer
-from f5py.io.signals.slow5.reader import Slow5Source
-for path in sys.argv[1:]:
-    try:
-        source = Slow5Source(path, 2)
-        names = list(source.names())
-        source.fetch(names)
-        source.run_info(names)
-        source.close()
-    except F5pyError as problem:
-        assert "\\n" not in str(problem), str(problem)
-print("done")
-"""
-    ran = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, timeout=PATIENCE)
-    assert (ran.returncode, ran.stdout) == (0, b"done\n"), ran.stderr[-2000:]
-    assert all(line.startswith(b"[open_slow5::INFO]") for line in ran.stderr.splitlines()), ran.stderr[-2000:]

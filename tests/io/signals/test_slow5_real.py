@@ -83,24 +83,3 @@ def test_real_blow5_is_equal_to_fast5(ecoli):
     assert block.samples.size > 5_000_000
     assert_same_block(block, fast5.fetch(names))
     fast5.close()
-
-
-@pytest.mark.parametrize(
-    ("folder", "kind", "kit", "product", "frequency"),
-    [
-        ("rna002_sequin", "rna", "sqk-rna002", "FLO-MIN106", "3012"),
-        ("r10_wga", "genomic_dna", "sqk-lsk114", "FLO-PRO114M", "4000"),
-        ("ecoli_r94/formats", "genomic_dna", "sqk-lsk108", None, "4000"),
-    ],
-)
-def test_real_run_info(shared_data, tmp_path, folder, kind, kit, product, frequency):
-    source = Slow5Source(linked(tmp_path, shared_data / folder / "reads.blow5"))
-    name = next(source.names())
-    found = source.run_info([name])
-    assert found.get("experiment_type") == kind
-    assert found.get("sequencing_kit") == kit
-    assert found.get("flow_cell_product_code") == product
-    assert found.get("sample_frequency") == frequency
-    block = source.fetch([name])
-    assert block.sampling_rate[0] == np.float32(round(float(block.sampling_rate[0])))
-    source.close()

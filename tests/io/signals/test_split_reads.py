@@ -167,21 +167,3 @@ def test_tags_of_records():
     assert starts.tolist() == [1200, UNKNOWN_START, UNKNOWN_START, 0, UNKNOWN_START, 3]
     assert lengths.tolist() == [3400, 3400, TO_THE_END, TO_THE_END, TO_THE_END, TO_THE_END]
     assert starts.dtype == lengths.dtype == np.int64
-
-
-def test_from_pod5(tmp_path):
-    """The children's names are in no POD5 file; dorado makes them up."""
-    pytest.importorskip("pod5", reason="needs pod5")
-    from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5
-
-    parent, other = large_read(), MadeRead("other", np.arange(900, dtype=np.int16), offset=-7.0)
-    write_pod5(tmp_path / "a.pod5", [parent, other])
-    source = pod5_source(tmp_path)
-    records = [record(pi=pod5_name("large"), sp=99_000, ns=50_000), record(), record(pi=pod5_name("large"), sp=1, ns=5)]
-    names = [pod5_name("child"), pod5_name("other"), pod5_name("child-2")]
-    block = fetch_split(source, names, *split_read_tags(records))
-    assert block.problems == {}
-    assert_holds(block, 0, part(parent, 99_000, 149_000))  # over the border of two pieces
-    assert_holds(block, 1, other)
-    assert_holds(block, 2, part(parent, 1, 6))
-    source.close()
