@@ -10,15 +10,12 @@ import numpy as np
 
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.mapping import hit_table as field
 from f5py.mapping.align._pair_alignment_numba import Made
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits.hits import align_hits, chain_hits, no_alignments, rank_hits
+from f5py.mapping.hits.hits import no_alignments
 from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
-from f5py.mapping.index.seeds import OverlapTargets, find_anchors
-from f5py.mapping.settings import MapSettings, parameters
+from f5py.mapping.settings import MapSettings
 from f5py.threads.pool import WorkerPool
 
 Sequences = list[tuple[str, str]]
@@ -69,26 +66,6 @@ def batch_of(sequences: Sequences) -> MappingBatch:
     return batch
 
 
-def map_all(
-    reference: Sequences, reads: Sequences, settings: MapSettings, with_alignment: bool = True, n_threads: int = 2
-) -> tuple[ReferenceIndex, MappingBatch]:
-    """Run all stages."""
-    pool = WorkerPool(n_threads)
-    try:
-        index = index_of(reference, settings, pool)
-        batch = batch_of(reads)
-        numbers = parameters(settings, index.mid_occ(settings))
-        find_anchors(batch, index, numbers, pool, OverlapTargets(index) if settings.ava else None)
-        score_chains(batch, numbers, pool)
-        chain_hits(batch, index, numbers, pool)
-        if with_alignment:
-            align_hits(batch, index, numbers, pool)
-        rank_hits(batch, numbers, pool)
-    finally:
-        pool.close()
-    return index, batch
-
-
 def nothing_made() -> Made:
     """No alignments from elsewhere."""
     return Made(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]
@@ -97,43 +74,3 @@ def nothing_made() -> Made:
 def cigar_of(ops: np.ndarray) -> str:
     """CIGAR string of operations."""
     return "".join(f"{op >> 4}{'MID'[op & 15]}" for op in ops.tolist())
-
-
-def paf_of(index: ReferenceIndex, batch: MappingBatch, with_alignment: bool = True) -> list[list[str]]:
-    """Fields of minimap2's PAF lines, plainly."""
-    hits = batch.hits
-    assert hits is not None
-    assert batch.anchors is not None
-    rows = []
-    lengths = np.diff(index.offsets)
-    for hit in hits.table:
-        read, contig = hit[field.READ], hit[field.CONTIG]
-        is_own = hit[field.ID] == hit[field.PARENT]
-        kind = ("PI" if is_own else "Si")[hit[field.INVERSION]]
-        row = [
-            batch.names[read], batch.lengths[read], hit[field.QS], hit[field.QE], "+-"[hit[field.REVERSE]],
-            index.names[contig], lengths[contig], hit[field.RS], hit[field.RE], hit[field.MLEN], hit[field.BLEN],
-            hit[field.MAPQ],
-        ]  # fmt: skip
-        if with_alignment:
-            mismatches = hit[field.BLEN] - hit[field.MLEN] + hit[field.N_AMBI]
-            row += [f"NM:i:{mismatches}", f"ms:i:{hit[field.DP_MAX]}", f"AS:i:{hit[field.DP_SCORE]}"]
-            row.append(f"nn:i:{hit[field.N_AMBI]}")
-        row += [f"tp:A:{kind}", f"cm:i:{hit[field.COUNT]}", f"s1:i:{hit[field.SCORE]}"]
-        if is_own:
-            row.append(f"s2:i:{hit[field.SUBSC]}")
-        if with_alignment:
-            columns = hit[field.BLEN] + hit[field.N_AMBI] - hit[field.N_GAP] + hit[field.N_GAPOPEN]
-            divergence = 1.0 - hit[field.MLEN] / columns
-            row.append(f"de:f:{divergence:.4f}" if divergence else "de:f:0")
-        elif hit[field.DIVERGENCE] >= 0:
-            divergence = hit[field.DIVERGENCE] / (1 << field.DIVERGENCE_BITS)
-            row.append(f"dv:f:{divergence:.4f}" if divergence else "dv:f:0")
-        if hit[field.SPLIT]:
-            row.append(f"zd:i:{hit[field.SPLIT]}")
-        row.append(f"rl:i:{batch.anchors.rep_len[read]}")
-        if with_alignment:
-            first = hit[field.OPS]
-            row.append(f"cg:Z:{cigar_of(hits.ops[first : first + hit[field.N_OPS]])}")
-        rows.append([str(value) for value in row])
-    return rows

@@ -93,13 +93,6 @@ def records_text(path: Path) -> bytes:
     return subprocess.run(["samtools", "view", path], check=True, capture_output=True).stdout
 
 
-@pytest.mark.parametrize("options", [("-t", 1), ("-t", 5, "-K", 3000), ("-K", "40K"), ("-t", 16, "-K", 1)])
-def test_bytes_do_not_depend_on_threads_and_batches(options, shared_data: Path, tmp_path: Path, mapped: bytes):
-    output = tmp_path / "out.bam"
-    assert run_command("map", *options, *(shared_data / name for name in ECOLI), "-o", output) == 0
-    assert records_text(output) == mapped
-
-
 @pytest.mark.parametrize("kind", ["fastq.gz", "fasta.zst", "bam", "sam", "cram", "stdin"])
 def test_reads_from_other_files(kind: str, shared_data: Path, tmp_path: Path, mapped: bytes, monkeypatch):
     fasta = (shared_data / ECOLI[1]).read_bytes()

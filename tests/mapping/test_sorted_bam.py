@@ -121,7 +121,7 @@ def is_nameless(target: str, folder: Path) -> bool:
     return target.startswith(f"{folder}/") and target.endswith(" (deleted)")
 
 
-@pytest.mark.parametrize(("n_threads", "megabytes"), [(1, 768), (1, 1), (2, 768), (2, 2), (4, 4), (3, 0)])
+@pytest.mark.parametrize(("n_threads", "megabytes"), [(1, 768), (2, 2), (3, 0)])
 def test_the_order_is_that_of_sort_and_the_index_that_of_index(
     unsorted: Unsorted, tmp_path: Path, monkeypatch, n_threads: int, megabytes: int
 ):
@@ -143,7 +143,7 @@ def test_the_order_is_that_of_sort_and_the_index_that_of_index(
 
 def test_bytes_depend_on_nothing_but_the_records(unsorted: Unsorted, tmp_path: Path, monkeypatch):
     found = set()
-    for i, (n_threads, megabytes) in enumerate(itertools.product((1, 3, 16), (1, 5, 768))):
+    for i, (n_threads, megabytes) in enumerate(((1, 1), (3, 5), (16, 1), (16, 768))):
         limit_memory(monkeypatch, megabytes)
         path = tmp_path / f"{i}.bam"
         with SortedRecords(str(path), unsorted.header, n_threads) as records:

@@ -238,8 +238,6 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     ----------
     anchors, scores
         See `f5py.mapping.chain.chaining.score_anchors`.
-    integers, floats, gap_penalty
-        `f5py.mapping.settings.Parameters`.
     scratch : int64, shape (SORT_SCRATCH,)
     """
     x, y = anchors

@@ -45,8 +45,6 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
         The read's first anchor.
     begin, end : int
         The read's anchors, or those of a stretch that no chain enters or leaves.
-    integers, gap_penalty
-        `f5py.mapping.settings.Parameters`.
     scores : tuple of int32
         Filled, one element an anchor: the score of the best chain that ends there; the index of its predecessor from
         the first anchor of the read on, -1 for none.
@@ -130,8 +128,6 @@ def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
     Parameters
     ----------
     offsets : int64, shape (n_reads + 1,)
-    anchors, integers, gap_penalty, scores
-        See `score_anchors`.
     """
     marks = np.empty(0, np.int32)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):

@@ -117,12 +117,9 @@ def cut_reads(queue, reads, columns, anchors, parameters, cut):
 
     Parameters
     ----------
-    queue, reads
-        See `f5py.threads.pool`.
     columns : f5py.mapping.batch.ReadColumns
     anchors : f5py.mapping.batch.Anchors
         Scored.
-    parameters : f5py.mapping.settings.Parameters
     cut : CutChains
         Filled, but for `offsets`, which are there, and `f` and `p`.
     """
@@ -173,8 +170,6 @@ def pack_joins(queue, tasks, reads, cut, integers, places, packed):
         See `f5py.threads.pool`; indices of `reads`.
     reads : int64
     cut : CutChains
-    integers : int64
-        See `f5py.mapping.settings.Parameters`.
     places : tuple of int64, shape (n + 1,)
         Offsets of the reads' anchors and segments.
     packed : PackedJoins
@@ -205,8 +200,6 @@ def unpack_joins(queue, tasks, reads, cut, places, packed):
 
     Parameters
     ----------
-    queue, tasks, reads, places, packed
-        See `pack_joins`.
     cut : CutChains
         Filled.
     """

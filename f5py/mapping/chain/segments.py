@@ -72,7 +72,6 @@ def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, 
     anchors, scores
         See `f5py.mapping.chain.chaining.score_anchors`; filled for the anchors of small segments.
     offsets : int64, shape (n_reads + 1,)
-    parameters : f5py.mapping.settings.Parameters
     table : int64, shape (n, N_COLUMNS)
         Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
         first one, the number of pairs within reach, and whether MAX_ITER leaves some of these out.
@@ -167,8 +166,6 @@ def unpack_segments(queue, tasks, order, table, places, chains, f, p):
 
     Parameters
     ----------
-    queue, tasks, order, table, places
-        See `pack_segments`.
     chains : int32, shape (places[-1], 2)
         Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
     f, p : int32, shape (n_anchors,)

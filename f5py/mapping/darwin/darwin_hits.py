@@ -235,8 +235,6 @@ def judge_reads(hits, first, n_hits, integers, floats):
     first : int64
     n_hits : int64
         Their numbers; changed to those of the remaining hits.
-    integers, floats
-        See `f5py.mapping.settings.Parameters`.
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for read in range(first.shape[0]):

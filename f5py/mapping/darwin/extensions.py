@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
+
 # Columns of candidates: the read and its strand, the target, and where the seed begins on both, on the strand.
 READ, REVERSE, TARGET, PLACE, OFFSET = range(5)
 N_CANDIDATE = 5
@@ -15,17 +17,6 @@ N_CANDIDATE = 5
 # target and strand.
 SCORE, EQUAL, COLUMNS, LEFT, TS, TE, QS, QE = range(8)
 N_RESULT = 8
-
-
-class ExtensionArrays(NamedTuple):
-    """Arrays of `Extensions` for kernels."""
-
-    table: NDArray[np.int64]
-    strands: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    results: NDArray[np.int64]
-    ops: NDArray[np.uint8]
-    op_offsets: NDArray[np.int64]
 
 
 class Targets(NamedTuple):
@@ -53,9 +44,9 @@ class Extensions:
     share_of_input: float | None = None
 
     @property
-    def arrays(self) -> ExtensionArrays:
-        """Return the arrays for kernels."""
-        return ExtensionArrays(self.table, self.strands, self.offsets, self.results, self.ops, self.op_offsets)
+    def arrays(self) -> tuple[NDArray, ...]:
+        """Arrays for kernels: table, strands, offsets, results, ops, op_offsets."""
+        return self.table, self.strands, self.offsets, self.results, self.ops, self.op_offsets
 
     @classmethod
     def of(
@@ -69,8 +60,6 @@ class Extensions:
 
     def with_paths(self, chosen: NDArray[np.int64]) -> Extensions:
         """Select extended candidates, to be extended again for their paths."""
-        from f5py.core.offsets import offsets_of
-
         results = self.results[chosen].copy()
         op_offsets = offsets_of(results[:, COLUMNS])
         return Extensions(

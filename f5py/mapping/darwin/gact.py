@@ -265,8 +265,8 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
     ----------
     queue, order
         Rows of the table.
-    extensions : f5py.mapping.darwin.extensions.ExtensionArrays
-        Results are filled, and paths if there is room.
+    extensions : tuple
+        `f5py.mapping.darwin.extensions.Extensions.arrays`. Results are filled, and paths if there is room.
     targets : uint8, shape (target_offsets[-1],)
         Codes.
     target_offsets : int64, shape (n_targets + 1,)

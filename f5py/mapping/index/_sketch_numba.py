@@ -62,19 +62,7 @@ class Minimizers(NamedTuple):
 def sketch(bases, begin, end, scheme, rid, ring, out, n):
     """Write the minimizers of ``bases[begin:end]`` from index `n` on; return the index after the last.
 
-    Parameters
-    ----------
-    bases : uint8, shape (n_bases,)
-        0 to 3, 4 for others.
-    begin, end : int
-    scheme : Scheme
-    rid : int
-        Number of the sequence.
-    ring : uint64, shape (2 * w + k,)
-        Scratch: keys and places of a window, then lengths of homopolymers.
-    out : Minimizers
-        Filled.
-    n : int
+    Scratch is `ring`, uint64 of shape (2 * w + k,): keys and places of a window, then lengths of homopolymers.
     """
     k, w, hpc = scheme
     key_out, place_out = out
@@ -117,12 +105,8 @@ def sketch(bases, begin, end, scheme, rid, ring, out, n):
                 continue
             length += 1
             if length >= k and span < 256:
-                if forward < backward:
-                    key = (hash_bits(forward, mask) << np.uint64(8)) | np.uint64(span)
-                    place = high | (np.int64(i - begin) << 1)
-                else:
-                    key = (hash_bits(backward, mask) << np.uint64(8)) | np.uint64(span)
-                    place = high | (np.int64(i - begin) << 1) | 1
+                key = (hash_bits(min(forward, backward), mask) << np.uint64(8)) | np.uint64(span)
+                place = high | (np.int64(i - begin) << 1) | np.int64(backward < forward)
         else:
             length = 0
             n_runs = 0

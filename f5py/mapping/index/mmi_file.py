@@ -131,8 +131,6 @@ def scatter_places(queue, pieces, size, buckets, offsets, layout, begins, seeds,
 
     Parameters
     ----------
-    buckets, is_damaged
-        See `count_places`.
     offsets : int64, shape (n_contigs + 1,)
     layout : f5py.mapping.index.reference_index.KeyLayout
     begins : int64, shape (n_pieces, n_own_buckets)

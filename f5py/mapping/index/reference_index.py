@@ -219,8 +219,6 @@ def mark_kmers(queue, pieces, size, bases, offsets, layout, marks, counts):
     ----------
     layout : KeyLayout
         Its `k` is read.
-    bases, offsets, marks, counts
-        See `mark_minimizers`.
     """
     for t in claimed_indices(work_counter(queue), pieces.shape[0]):
         begin = pieces[t] * size
@@ -288,8 +286,6 @@ def scatter_seeds(queue, pieces, size, bases, marks, layout, begins, buckets):
 
     Parameters
     ----------
-    marks, bases
-        See `mark_minimizers`.
     layout : KeyLayout
     begins : int64, shape (n_pieces, n_buckets)
         Where those of each piece begin; overwritten.

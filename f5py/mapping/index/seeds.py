@@ -97,9 +97,6 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
         Number of places in the lowest `COUNT_BITS` bits.
     place : int64, shape (>= m,)
         Last base << 1, ascending, in the lowest 32 bits; bit 0 is not looked at.
-    m, read_length : int
-    integers
-        `f5py.mapping.settings.Parameters`.
     dropped : uint8, shape (>= m,)
         Zero; set for those that are not used.
     """
@@ -135,10 +132,6 @@ def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     ----------
     minimizers : Minimizers
         The first `n`; become the seeds. Bit 32 of a place marks a seed next to one with the same key.
-    n, read_length : int
-    index : f5py.mapping.index.reference_index.SeedIndex
-    integers, floats : int64, float32
-        `f5py.mapping.settings.Parameters`.
     room : tuple
         Filled, one element a seed: int64, its entry of `look_up`; uint8, 1 if it is dropped; int64, scratch.
     """
@@ -190,7 +183,6 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
     bases, offsets : uint8, int64
         Codes of all reads.
     index : f5py.mapping.index.reference_index.SeedIndex
-    parameters : f5py.mapping.settings.Parameters
     overlaps : tuple of int64
         For each read the rank of the first target without a smaller name, and the target that is the read, or -1; the
         rank of each target. Empty but for overlaps.
@@ -215,26 +207,19 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
     only_strand = integers[STRANDS]
     done = np.empty(16, np.int64)
     n_done = 0
-    x = np.empty(1 << 12, np.uint64)
-    y = np.empty(1 << 12, np.int64)
-    used = np.empty(1 << 12, np.int64)
-    n = 0
-    n_used = 0
+    x, y, used = np.empty(1 << 12, np.uint64), np.empty(1 << 12, np.int64), np.empty(1 << 12, np.int64)
+    n = n_used = 0
     ring = np.empty(2 * integers[W] + k, np.uint64)
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    key = np.empty(0, np.uint64)
-    place = np.empty(0, np.int64)
-    entries = np.empty(0, np.int64)
-    dropped = np.empty(0, np.uint8)
+    key, dropped = np.empty(0, np.uint64), np.empty(0, np.uint8)
+    place, entries = np.empty(0, np.int64), np.empty(0, np.int64)
     count_mask = (1 << COUNT_BITS) - 1
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if key.shape[0] < length:
-            key = np.empty(length, np.uint64)
-            place = np.empty(length, np.int64)
-            entries = np.empty(length, np.int64)
-            dropped = np.empty(length, np.uint8)
+            key, dropped = np.empty(length, np.uint64), np.empty(length, np.uint8)
+            place, entries = np.empty(length, np.int64), np.empty(length, np.int64)
         m = sketch(
             bases, offsets[read], offsets[read + 1], Scheme(k, integers[W], integers[HPC]), 0, ring,
             Minimizers(key, place), 0,
@@ -445,8 +430,6 @@ def seed_some(
         Filled for these reads.
     results : list
         For `take_anchors`; added results replace earlier ones of the same reads.
-    batch, index, parameters, pool, overlaps
-        See `find_anchors`.
     """
     nothing = np.empty(0, np.int64)
     ranks = (nothing, nothing, nothing) if overlaps is None else (*overlaps.of(batch), overlaps.rank)

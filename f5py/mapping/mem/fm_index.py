@@ -343,8 +343,6 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
 
     Parameters
     ----------
-    bases, offsets
-        See `count_segments`.
     text : uint8, shape (n_bases + n_segments,)
         Filled: 1 to 4 for bases, 0 for separators.
     text_starts, reference_starts : int64, shape (n_segments + 1,)
@@ -415,8 +413,6 @@ def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixe
 
     Parameters
     ----------
-    queue, chunks, text, chunk_size, n_symbols
-        See `count_buckets`.
     places : int64, shape (n_chunks, 5 ** n_symbols)
         Next row of each chunk and bucket.
     suffixes : int32, shape (len(text),)
@@ -541,8 +537,6 @@ def rank_groups(queue, tasks, groups, suffixes, ranks):
 
     Parameters
     ----------
-    queue, tasks, groups
-        See `sort_groups`.
     suffixes : int32, shape (n_rows,)
         As left by `sort_groups`; complements are undone.
     ranks : int32, shape (n_rows,)

@@ -356,8 +356,6 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
     index : FmIndex
     contig_offsets : int64, shape (n_contigs + 1,)
     min_length : int
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
     sums : SeedSums
         Filled.
 

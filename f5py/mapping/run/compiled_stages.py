@@ -45,40 +45,18 @@ def _seeds() -> None:
     score_chains(batch, settings, _HERE)
 
 
-def _chained_hits() -> None:
-    chain_hits(*_no_reads(), _HERE)
-
-
-def _hits() -> None:
-    align_hits(*_no_reads(), _HERE)
-
-
-def _spliced_hits() -> None:
-    align_hits(*_no_reads("splice"), _HERE)
-
-
-def _ranks() -> None:
-    batch, _, settings = _no_reads()
-    rank_hits(batch, settings, _HERE)
-
-
-def _records() -> None:
+def _output(make: Callable[..., object]) -> None:
     batch, index, _ = _no_reads()
-    records_of(batch, index, Names.of([]), RecordStyle(md=True), _HERE)
-
-
-def _lines() -> None:
-    batch, index, _ = _no_reads()
-    paf_lines_of(batch, index, Names.of([]), RecordStyle(), _HERE)
+    make(batch, index, Names.of([]), RecordStyle(md=True), _HERE)
 
 
 #: See `f5py.jit.warm_up.Stages`; the longest first. None of those of Darwin.
 STAGES: dict[str, Callable[[], object]] = {
-    "spliced hits": _spliced_hits,
-    "hits": _hits,
-    "chained hits": _chained_hits,
-    "mapped records": _records,
-    "mapped lines": _lines,
+    "spliced hits": lambda: align_hits(*_no_reads("splice"), _HERE),
+    "hits": lambda: align_hits(*_no_reads(), _HERE),
+    "chained hits": lambda: chain_hits(*_no_reads(), _HERE),
+    "mapped records": lambda: _output(records_of),
+    "mapped lines": lambda: _output(paf_lines_of),
     "seeds": _seeds,
-    "ranks": _ranks,
+    "ranks": lambda: rank_hits(*_no_reads()[::2], _HERE),
 }

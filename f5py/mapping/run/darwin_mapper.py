@@ -15,7 +15,7 @@ from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
-from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensions, Targets
+from f5py.mapping.darwin.extensions import READ, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.settings import MapSettings, Parameters, parameters
@@ -94,22 +94,18 @@ class DarwinMapper:
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch; thread-safe."""
         batch.codes = codes_of(batch.letters)
-        nobody = np.full(len(batch), -1, np.int64)
-        extensions = self._extended(batch.codes, batch.offsets, nobody, batch.number, batch.share_of_input)
+        extensions = self._extended(batch, np.full(len(batch), -1, np.int64))
         found = extensions.with_paths(best_of_reads(extensions, self.integers))
         self.tiles.compute(found)
         batch.hits = hits_of(found, self.targets, self.parameters)
         batch.anchors = _no_anchors(len(batch))
 
-    def run_of_pairs(
-        self, first: int, end: int, number: int, share: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Run targets `first` to `end` - 1 against all others; return the best run of each pair.
+    def run_of_pairs(self, batch: MappingBatch, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Run targets from `first` on, a batch with codes, against all others; return the best run of each pair.
 
-        A run is a candidate of a target as read, and its result. `share` is the share of all targets up to `end`.
+        A run is a candidate with a target as its read, and the result.
         """
-        codes, offsets = self._stretch(first, end)
-        extensions = self._extended(codes, offsets, np.arange(first, end), number, share)
+        extensions = self._extended(batch, np.arange(first, first + len(batch)))
         good = np.flatnonzero(is_good(extensions.results, self.integers))
         table, results = extensions.table[good], extensions.results[good]
         table[:, READ] += first
@@ -126,51 +122,19 @@ class DarwinMapper:
         batch.hits = hits_of(found, self.targets, None)
         batch.anchors = _no_anchors(len(batch))
 
-    def _extended(
-        self, codes: NDArray[np.uint8], offsets: NDArray[np.int64], owns: NDArray[np.int64], number: int,
-        share: float | None,
-    ) -> Extensions:  # fmt: skip
+    def _extended(self, batch: MappingBatch, owns: NDArray[np.int64]) -> Extensions:
         """Find and extend all candidates of reads."""
         self.before_stage("candidates")
-        strands = ReadStrands.of(codes, offsets, self.pool, number)
-        table = find_candidates_of(strands, owns, self.index, self.integers, self.pool, number)
-        extensions = Extensions.of(strands.codes, offsets, table, number, share)
+        strands = ReadStrands.of(batch.codes, batch.offsets, self.pool, batch.number)
+        table = find_candidates_of(strands, owns, self.index, self.integers, self.pool, batch.number)
+        extensions = Extensions.of(strands.codes, batch.offsets, table, batch.number, batch.share_of_input)
         self.before_stage("tiles")
         self.tiles.compute(extensions)
         return extensions
 
-    def _stretch(self, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return codes and offsets of targets."""
-        offsets = self.index.offsets[first : end + 1]
-        return self.targets.bases[offsets[0] : offsets[-1]], offsets - offsets[0]
-
     def close(self) -> None:
         """Close the GPUs."""
         self.tiles.close()
-
-
-class Pairs:
-    """The best runs of pairs of reads, of all batches so far."""
-
-    def __init__(self) -> None:
-        self._tables = [np.empty((0, N_CANDIDATE), np.int64)]
-        self._results = [np.empty((0, N_RESULT), np.int64)]
-
-    def add(self, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
-        """Add the runs of the next batch."""
-        self._tables.append(table)
-        self._results.append(results)
-
-    def best(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return one run of each pair, in the order of reads and targets."""
-        table, results = np.concatenate(self._tables), np.concatenate(self._results)
-        chosen = best_of_pairs(table, results)
-        return table[chosen], results[chosen]
-
-
-def rows_of_reads(table: NDArray[np.int64], first: int, end: int) -> slice:
-    """Return the rows of reads ``first:end`` in a table ordered by reads."""
-    return slice(*np.searchsorted(table[:, READ], [first, end]).tolist())
 
 
 def _no_anchors(n: int) -> Anchors:

@@ -14,10 +14,11 @@ from f5py.errors import UsageError
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import Outputs
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.darwin.extensions import READ, TARGET
+from f5py.mapping.darwin.darwin_hits import best_of_pairs
+from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, TARGET
 from f5py.mapping.options import MapOptions
 from f5py.mapping.output.records import RecordStyle, paf_lines_of
-from f5py.mapping.run.darwin_mapper import DarwinMapper, Pairs, rows_of_reads
+from f5py.mapping.run.darwin_mapper import DarwinMapper
 from f5py.messages.progress import progress
 from f5py.threads.pipeline import run_pipeline
 
@@ -45,7 +46,7 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
     """
     index, pool = mapper.index, mapper.pool
     n_reads, n_bases = len(index.names), index.n_bases
-    pairs = Pairs()
+    tables, all_results = [np.empty((0, N_CANDIDATE), np.int64)], [np.empty((0, N_RESULT), np.int64)]
     names = Names.of(index.names)
     style = RecordStyle(
         md=options.md, cs=options.differences, eqx=options.eqx, unmapped=options.paf_no_hit, chains=False
@@ -56,24 +57,27 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
         bar = outputs.enter_context(progress("bases", n_bases))
 
         def run(stretch: _Stretch) -> None:
-            stretch.made = mapper.run_of_pairs(
-                stretch.first, stretch.end, stretch.number, int(index.offsets[stretch.end]) / max(n_bases, 1)
-            )
+            share = int(index.offsets[stretch.end]) / max(n_bases, 1)
+            stretch.made = mapper.run_of_pairs(_batch(mapper, stretch, share), stretch.first)
 
         def take(stretch: _Stretch) -> None:
-            pairs.add(*stretch.made)
+            table, results = stretch.made
             stretch.made = None
+            tables.append(table)
+            all_results.append(results)
             bar.advance(int(index.offsets[stretch.end] - index.offsets[stretch.first]))
 
         stretches = _stretches(index.offsets, options.bases_of_batch)
         run_pipeline(stretches, run, take, stop=pool.stop, n_lanes=_N_LANES)
-        table, results = pairs.best()
+        table, results = np.concatenate(tables), np.concatenate(all_results)
+        chosen = best_of_pairs(table, results)
+        table, results = table[chosen], results[chosen]
 
         def make_lines(stretch: _Stretch) -> None:
-            rows = rows_of_reads(table, stretch.first, stretch.end)
+            rows = slice(*np.searchsorted(table[:, READ], [stretch.first, stretch.end]).tolist())
             mine = table[rows].copy()
             mine[:, READ] -= stretch.first
-            batch = _batch(mapper, stretch)
+            batch = _batch(mapper, stretch, 1.0)
             mapper.write_pairs(batch, mine, results[rows])
             stretch.made = paf_lines_of(batch, index, names, style, pool)
 
@@ -105,20 +109,19 @@ def _stretches(offsets: NDArray[np.int64], batch_bases: int) -> list[_Stretch]:
     stretches: list[_Stretch] = []
     first, n = 0, len(offsets) - 1
     while first < n:
-        end = int(np.searchsorted(offsets, offsets[first] + batch_bases))
-        end = min(max(end, first + 1), n)
+        end = min(max(int(np.searchsorted(offsets, offsets[first] + batch_bases)), first + 1), n)
         stretches.append(_Stretch(len(stretches), first, end))
         first = end
     return stretches
 
 
-def _batch(mapper: DarwinMapper, stretch: _Stretch) -> MappingBatch:
-    """Make a batch of targets."""
+def _batch(mapper: DarwinMapper, stretch: _Stretch, share: float) -> MappingBatch:
+    """Make a batch of targets; up to its end there is this share of the bases."""
     index, first, end = mapper.index, stretch.first, stretch.end
     offsets = index.offsets[first : end + 1]
     codes = mapper.targets.bases[offsets[0] : offsets[-1]]
     nothing = np.empty(0, np.uint8)
     return MappingBatch(
         Names.of(index.names[first:end]), nothing, offsets - offsets[0], nothing, nothing,
-        np.zeros(end - first + 1, np.int64), stretch.number, 1.0, codes,
+        np.zeros(end - first + 1, np.int64), stretch.number, share, codes,
     )  # fmt: skip

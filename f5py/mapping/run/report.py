@@ -66,7 +66,6 @@ def write_map_reports(
 
     Parameters
     ----------
-    of_run : (MapSettings, ReferenceIndex)
     seconds : dict of str to float
         Seconds of the stages, and ``total``.
     """

@@ -151,7 +151,6 @@ def _joined(
         The bin of each chunk.
     first, end : uint64
         Of each chunk.
-    depth : int
     """
     part_of = np.arange(len(bins))
     begins = np.full(len(bins), _NOWHERE)
