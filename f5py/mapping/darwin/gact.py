@@ -328,20 +328,12 @@ def take_bases(target, r, n, read, o, m, backwards, bases):
     for i in range(STRIDE):
         bases[0, i] = _NO_TARGET
         bases[1, i] = _NO_READ
-    if backwards:
-        for i in range(n):
-            base = target[r + n - 1 - i]
-            bases[0, PAD + i] = base if base < 4 else _NO_TARGET
-        for j in range(m):
-            base = read[o + j]
-            bases[1, PAD + j] = base if base < 4 else _NO_READ
-    else:
-        for i in range(n):
-            base = target[r - n + i]
-            bases[0, PAD + i] = base if base < 4 else _NO_TARGET
-        for j in range(m):
-            base = read[o - 1 - j]
-            bases[1, PAD + j] = base if base < 4 else _NO_READ
+    for i in range(n):
+        base = target[r + n - 1 - i if backwards else r - n + i]
+        bases[0, PAD + i] = base if base < 4 else _NO_TARGET
+    for j in range(m):
+        base = read[o + j if backwards else o - 1 - j]
+        bases[1, PAD + j] = base if base < 4 else _NO_READ
 
 
 @exact_inner

@@ -112,7 +112,7 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
     n_symbols = _FEW_SYMBOLS if len(text) <= _SMALL_TEXT else _MANY_SYMBOLS
     chunks, chunk_size = np.arange(_N_CHUNKS), -(-len(text) // _N_CHUNKS)
     counts = np.zeros((_N_CHUNKS, 5**n_symbols), np.int64)
-    pool.run(count_buckets, chunks, text, chunk_size, n_symbols, counts)
+    pool.run(place_in_buckets, chunks, text, chunk_size, n_symbols, counts, np.empty(0, np.int32))
     ends = offsets_of(counts.T.ravel())
     places = np.ascontiguousarray(ends[:-1].reshape(-1, _N_CHUNKS).T)
     starts = ends[::_N_CHUNKS].copy()
@@ -382,8 +382,8 @@ def _code_at(text, i, n_symbols):
 
 
 @exact_kernel
-def count_buckets(queue, chunks, text, chunk_size, n_symbols, counts):
-    """Count the suffixes of each chunk of the text by their first symbols.
+def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixes):
+    """Count the suffixes of each chunk of the text by their first symbols, and write them into these buckets.
 
     Parameters
     ----------
@@ -392,31 +392,10 @@ def count_buckets(queue, chunks, text, chunk_size, n_symbols, counts):
         Symbols of a chunk.
     n_symbols : int
         Symbols that the suffixes of a bucket share.
-    counts : int64, shape (n_chunks, 5 ** n_symbols)
-        Zero; filled.
-    """
-    top = 1
-    for _ in range(n_symbols - 1):
-        top *= 5
-    for t in claimed_indices(work_counter(queue), chunks.shape[0]):
-        chunk = chunks[t]
-        end = min((chunk + 1) * chunk_size, text.shape[0])
-        code = np.int64(_code_at(text, end, n_symbols))
-        for i in range(end - 1, chunk * chunk_size - 1, -1):
-            code = text[i] * top + code // 5 if text[i] > 0 else 0
-            counts[chunk, code] += 1
-
-
-@exact_kernel
-def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixes):
-    """Write the suffixes of each chunk into their buckets.
-
-    Parameters
-    ----------
     places : int64, shape (n_chunks, 5 ** n_symbols)
-        Next row of each chunk and bucket.
-    suffixes : int32, shape (len(text),)
-        Filled with starts in the text.
+        Next row of each chunk and bucket, or zero; increased by the number of suffixes.
+    suffixes : int32, shape (len(text),) or (0,)
+        Filled with starts in the text, if it has room for them.
     """
     top = 1
     for _ in range(n_symbols - 1):
@@ -427,7 +406,8 @@ def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixe
         code = np.int64(_code_at(text, end, n_symbols))
         for i in range(end - 1, chunk * chunk_size - 1, -1):
             code = text[i] * top + code // 5 if text[i] > 0 else 0
-            suffixes[places[chunk, code]] = i
+            if suffixes.shape[0] > 0:
+                suffixes[places[chunk, code]] = i
             places[chunk, code] += 1
 
 

@@ -143,13 +143,7 @@ def find_mems(pattern, n, min_length, index, counts, mems, at):
                     at += 1
                 break
         last -= 1
-    low = first
-    high = at - 1
-    while low < high:
-        for column in range(N_COLUMNS):
-            mems[low, column], mems[high, column] = mems[high, column], mems[low, column]
-        low += 1
-        high -= 1
+    mems[first:at] = mems[first:at][::-1].copy()
     return at
 
 

@@ -173,7 +173,17 @@ class Mapper:
                 self.overlaps, self.mems is None, self.before_stage,
             )  # fmt: skip
 
-        self._use_gpu_for_mems(options, max_bases)
+        mems = self.mems
+        if isinstance(mems, CpuMems):
+
+            def open_for_mems(number: int) -> DeviceBackend:
+                from f5py.mapping.gpu.mems import GpuMems
+
+                device = open_device(number)
+                some = self.index.bases.codes(0, min(self.index.n_bases, _CHECKED_BASES))
+                return GpuMems(device, mems.search, some, self.pool, max_bases, options.cuda_mem_frac)
+
+            self.mems = self._with_gpus(mems, options, open_for_mems, "searched")
         self.backend = self._with_gpus(cpu, options, open_one, "mapped")
 
     def _with_gpus(
@@ -203,21 +213,6 @@ class Mapper:
                             continue
                         self._told.add(str(gpu))
                 yield gpu
-
-    def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
-        """Use GPUs for exact matches, if these are the seeds."""
-        cpu = self.mems
-        if not isinstance(cpu, CpuMems):
-            return
-
-        def open_one(number: int) -> DeviceBackend:
-            from f5py.mapping.gpu.mems import GpuMems
-
-            device = open_device(number)
-            some = self.index.bases.codes(0, min(self.index.n_bases, _CHECKED_BASES))
-            return GpuMems(device, cpu.search, some, self.pool, max_bases, options.cuda_mem_frac)
-
-        self.mems = self._with_gpus(cpu, options, open_one, "searched")
 
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch; thread-safe."""
