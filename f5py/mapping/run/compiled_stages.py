@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ def _seeds() -> None:
     score_chains(batch, settings, _HERE)
 
 
+def _hits(stage: Callable[..., object], preset: str = "map-ont") -> None:
+    stage(*_no_reads(preset), _HERE)
+
+
+def _ranks() -> None:
+    batch, _, settings = _no_reads()
+    rank_hits(batch, settings, _HERE)
+
+
 def _output(make: Callable[..., object]) -> None:
     batch, index, _ = _no_reads()
     make(batch, index, Names.of([]), RecordStyle(md=True), _HERE)
@@ -52,11 +62,11 @@ def _output(make: Callable[..., object]) -> None:
 
 #: See `f5py.jit.warm_up.Stages`; the longest first. None of those of Darwin.
 STAGES: dict[str, Callable[[], object]] = {
-    "spliced hits": lambda: align_hits(*_no_reads("splice"), _HERE),
-    "hits": lambda: align_hits(*_no_reads(), _HERE),
-    "chained hits": lambda: chain_hits(*_no_reads(), _HERE),
-    "mapped records": lambda: _output(records_of),
-    "mapped lines": lambda: _output(paf_lines_of),
+    "spliced hits": partial(_hits, align_hits, "splice"),
+    "hits": partial(_hits, align_hits),
+    "chained hits": partial(_hits, chain_hits),
+    "mapped records": partial(_output, records_of),
+    "mapped lines": partial(_output, paf_lines_of),
     "seeds": _seeds,
-    "ranks": lambda: rank_hits(*_no_reads()[::2], _HERE),
+    "ranks": _ranks,
 }
