@@ -383,7 +383,7 @@ def _code_at(text, i, n_symbols):
 
 @exact_kernel
 def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixes):
-    """Count the suffixes of each chunk of the text by their first symbols, and write them into these buckets.
+    """Count the suffixes of chunks of the text by bucket, or write them into their buckets.
 
     Parameters
     ----------

@@ -101,9 +101,9 @@ class DarwinMapper:
         batch.anchors = _no_anchors(len(batch))
 
     def run_of_pairs(self, batch: MappingBatch, first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Run targets from `first` on, a batch with codes, against all others; return the best run of each pair.
+        """Run a batch of targets against all others; return the best run of each pair.
 
-        A run is a candidate with a target as its read, and the result.
+        A run is a candidate with a target as its read, and the result. The batch begins with target `first`.
         """
         extensions = self._extended(batch, np.arange(first, first + len(batch)))
         good = np.flatnonzero(is_good(extensions.results, self.integers))
