@@ -189,6 +189,8 @@ class TransferredArrays:
         The device works on host memory.
     together : sequence of str
         Space-separated names of arrays that are contiguous, and copied at once.
+    scratch : iterable of (str, int, type)
+        As `arrays`: arrays that only the device has.
 
     Attributes
     ----------
@@ -199,7 +201,10 @@ class TransferredArrays:
         Seconds spent in `wait`.
     """
 
-    def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool, together: Sequence[str] = ()) -> None:
+    def __init__(
+        self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool, together: Sequence[str] = (),
+        scratch: Iterable[tuple[str, int, type]] = (),
+    ) -> None:  # fmt: skip
         import cupy
 
         self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -219,6 +224,8 @@ class TransferredArrays:
                 self._add_block([each.pop(name) for name in names.split()])
             for one in each.values():
                 self._add(*one)
+            for names, count, dtype in scratch:
+                self.device |= {name: cupy.empty(count, dtype) for name in names.split()}
             self._add_more()
         except BaseException:
             self.close()
@@ -229,7 +236,7 @@ class TransferredArrays:
         return count
 
     def _add_more(self) -> None:
-        """Allocate arrays that only the device has."""
+        """Allocate further arrays that only the device has."""
 
     def _add(self, name: str, count: int, dtype: np.dtype) -> None:
         import cupy

@@ -35,7 +35,10 @@ Started = TypeVar("Started")
 
 
 class GpuPartPool(Generic[Part]):
-    """Parts of a device's memory for concurrent batches."""
+    """Parts of a device's memory for concurrent batches.
+
+    Constructors raise `GpuUnavailableError` if memory is short, or kernels do not compile or differ from the CPU.
+    """
 
     def __init__(
         self, device: GpuDevice, who: str = "map", goes_on: str = "the run", room_for: str = "", option: str = "-K"

@@ -239,21 +239,11 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
 
 @exact_inner
 def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops, shortest_intron):
-    """Append the path that ends at a cell to a CIGAR string; return its new length.
+    """Append the path that ends at cell (i, j) to `ops`, with room for it; return its new length.
 
-    Parameters
-    ----------
-    rows, cells, n, m, band
-        As in `fill`.
-    i, j : int
-        Row and column of the cell.
-    forwards : bool
-        Leave the operations in the order of the way back, for sequences that are reversed.
-    ops : int64
-        Length << 4 | operation (0 M, 1 I, 2 D, 3 N). There must be room for ``i + j + 2`` more.
-    n_ops : int
-    shortest_intron : int
-        Of gaps at the target's border; 0 if there are no introns.
+    Operations, up to ``i + j + 2`` more, are length << 4 | operation (0 M, 1 I, 2 D, 3 N). With `forwards` they stay in
+    the order of the way back, for reversed sequences. Gaps at the target's border from `shortest_intron` on, unless
+    that is 0, are introns.
     """
     begin = n_ops
     came = 0
@@ -303,19 +293,11 @@ def append_op(ops, n_ops, op, length, begin):
 
 @exact_inner
 def local_alignment(target, n, query, m, integers, reach):
-    """Score of the best local alignment with one kind of gap, and its last bases on target and query.
+    """Score the best local alignment with one kind of gap; return it and its last bases.
 
     Of several cells with the best score the one in the last row is taken, in this row the one that comes last where
     minimap2 keeps columns: eight to a vector, every ``s``-th in one. Columns up to a multiple of eight exist, and
-    score 0 there; so the end may lie outside of the query, as in minimap2 2.24.
-
-    Parameters
-    ----------
-    target, query : uint8
-    n, m : int
-    integers : int64
-    reach : int64, shape (>= 2 * (m + 8),)
-        Scratch.
+    score 0 there; so the end may lie outside of the query, as in minimap2 2.24. `reach` is scratch for ``2 * (m + 8)``.
     """
     s = (m + 7) // 8
     width = 8 * s

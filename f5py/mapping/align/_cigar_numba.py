@@ -3,38 +3,10 @@
 import numpy as np
 
 from f5py.jit.kernel import exact_inner
+from f5py.mapping import hit_table as column
+from f5py.mapping import settings as setting
 from f5py.mapping.align._alignment_numba import local_alignment
-from f5py.mapping.hit_table import (
-    BLEN,
-    DP_MAX,
-    MLEN,
-    N_AMBI,
-    N_GAP,
-    N_GAPOPEN,
-    N_OPS,
-    OPS,
-    QE,
-    QS,
-    REVERSE,
-    RS,
-)  # fmt: skip
 from f5py.mapping.index.packed_bases import base_at, unpack
-from f5py.mapping.settings import (
-    E2,
-    MATCH,
-    MAX_GAP,
-    MIN_DP_MAX,
-    MIN_SC,
-    MISMATCH,
-    N_SCORE,
-    Q2,
-    SPLICED,
-    STRANDS,
-    ZDROP,
-    ZDROP_INV,
-    E,
-    Q,
-)  # fmt: skip
 
 _ONE = np.uint64(1)
 
@@ -53,18 +25,10 @@ def log2_of(n):
 
 @exact_inner
 def most_lost(ops, begin, n_ops, score, integers):
-    """Return a bound of how far the score can drop along a path: all that it loses.
+    """Bound the drop of the score along a path of this score: all that it loses.
 
     Columns without a gap that are not a match lose at most two thirds of their distance to matches as a penalty, for
-    mismatches, and less where a base is unknown.
-
-    Parameters
-    ----------
-    ops : int64
-        Operations from `begin` to `n_ops`.
-    score : int
-        Of the whole path, with the better of both kinds of gaps.
-    integers : int64
+    mismatches, and less where a base is unknown. Gaps have the better of both costs in `score`.
     """
     columns = np.int64(0)
     lost = np.int64(0)
@@ -74,30 +38,22 @@ def most_lost(ops, begin, n_ops, score, integers):
         if ops[o] & 15 == 0:
             columns += length
         else:
-            gap = integers[Q] + integers[E] * length
+            gap = integers[setting.Q] + integers[setting.E] * length
             lost += gap
-            kept += min(gap, integers[Q2] + integers[E2] * length)
-    match = integers[MATCH]
+            kept += min(gap, integers[setting.Q2] + integers[setting.E2] * length)
+    match = integers[setting.MATCH]
     missing = max(match * columns - kept, 0)
-    share = max(integers[MISMATCH] * (match - N_SCORE), -N_SCORE * (match + integers[MISMATCH]))
-    return lost + missing * share // max((match + integers[MISMATCH]) * (match - N_SCORE), 1) + 1
+    share = max(
+        integers[setting.MISMATCH] * (match - setting.N_SCORE), -setting.N_SCORE * (match + integers[setting.MISMATCH])
+    )
+    return lost + missing * share // max((match + integers[setting.MISMATCH]) * (match - setting.N_SCORE), 1) + 1
 
 
 @exact_inner
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Find a drop of the score along a path: 0 for none, 1 for a drop, 2 if an inversion explains it.
 
-    Among spliced reads, or on one strand only, no inversion is looked for.
-
-    Parameters
-    ----------
-    ops : int64
-        Operations from `begin` to `n_ops`.
-    reference, r
-        Bases and where the path begins.
-    strand, s
-        Bases of the read's strand and where the path begins.
-    integers : int64
+    The path, operations from `begin` to `n_ops`, begins at `r` and `s`. Spliced reads have no inversions.
     """
     i = np.int64(0)
     j = np.int64(0)
@@ -110,9 +66,9 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     from_j = np.int64(-1)
     to_i = np.int64(-1)
     to_j = np.int64(-1)
-    e = integers[E]
-    match = integers[MATCH]
-    mismatch = -integers[MISMATCH]
+    e = integers[setting.E]
+    match = integers[setting.MATCH]
+    mismatch = -integers[setting.MISMATCH]
     for o in range(begin, n_ops):
         op = ops[o] & 15
         length = ops[o] >> 4
@@ -122,7 +78,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 a = base_at(reference, r + i)
                 b = strand[s + j]
                 if a > 3 or b > 3:
-                    score += N_SCORE
+                    score += setting.N_SCORE
                 elif a == b:
                     score += match
                 else:
@@ -132,7 +88,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 i += 1
                 j += 1
             else:
-                score -= integers[Q] + e * length
+                score -= integers[setting.Q] + e * length
                 if op == 1:
                     j += length
                 else:
@@ -151,10 +107,10 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 largest = score
                 i_best = point_i
                 j_best = point_j
-    if drop > integers[ZDROP_INV] and not integers[SPLICED] and not integers[STRANDS]:
+    if drop > integers[setting.ZDROP_INV] and not integers[setting.SPLICED] and not integers[setting.STRANDS]:
         n = to_i - from_i
         m = to_j - from_j
-        if n < integers[MAX_GAP] and m < integers[MAX_GAP]:
+        if n < integers[setting.MAX_GAP] and m < integers[setting.MAX_GAP]:
             other = np.empty(m, np.uint8)
             for at in range(m):
                 base = strand[s + to_j - 1 - at]
@@ -163,24 +119,19 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
             unpack(reference, r + from_i, r + from_i + n, target, 0)
             reach = np.empty(2 * (m + 8), np.int64)
             found = local_alignment(target, n, other, m, integers, reach)[0]
-            if found >= integers[MATCH] * integers[MIN_SC] and found >= integers[MIN_DP_MAX]:
+            if found >= integers[setting.MATCH] * integers[setting.MIN_SC] and found >= integers[setting.MIN_DP_MAX]:
                 return 2
-    return 1 if drop > integers[ZDROP] else 0
+    return 1 if drop > integers[setting.ZDROP] else 0
 
 
 @exact_inner
 def tidy(hit, ops, reference, r, strand, s):
     """Left-align gaps, merge operations and drop a leading gap; return the bases dropped of each sequence.
 
-    Parameters
-    ----------
-    hit : int64, shape (N_FIELDS,)
-        Its coordinates change with a dropped gap.
-    ops, reference, r, strand, s
-        See `find_drop`.
+    The coordinates of the hit change with a dropped gap. Other parameters as in `find_drop`.
     """
-    begin = hit[OPS]
-    n = hit[N_OPS]
+    begin = hit[column.OPS]
+    n = hit[column.N_OPS]
     if n <= 1:
         return 0, 0
     i = r
@@ -251,17 +202,17 @@ def tidy(hit, ops, reference, r, strand, s):
         length = ops[begin] >> 4
         if op == 1:
             dropped_q = length
-            if hit[REVERSE]:
-                hit[QE] -= length
+            if hit[column.REVERSE]:
+                hit[column.QE] -= length
             else:
-                hit[QS] += length
+                hit[column.QS] += length
         else:
             dropped_t = length
-            hit[RS] += length
+            hit[column.RS] += length
         for k in range(begin + 1, kept):
             ops[k - 1] = ops[k]
         kept -= 1
-    hit[N_OPS] = kept - begin
+    hit[column.N_OPS] = kept - begin
     return dropped_t, dropped_q
 
 
@@ -278,9 +229,9 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
     n_ambi = 0
     n_gap = 0
     n_open = 0
-    match = np.float64(integers[MATCH])
-    mismatch = np.float64(-integers[MISMATCH])
-    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+    match = np.float64(integers[setting.MATCH])
+    mismatch = np.float64(-integers[setting.MISMATCH])
+    for k in range(hit[column.OPS], hit[column.OPS] + hit[column.N_OPS]):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:
@@ -303,7 +254,7 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
                     break
                 if strand[q] > 3 or base_at(reference, t) > 3:
                     n_ambi += 1
-                    score += np.float64(N_SCORE)
+                    score += np.float64(setting.N_SCORE)
                 else:
                     blen += 1
                     score += mismatch
@@ -329,12 +280,12 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
         blen += length - unknown
         n_gap += length
         n_open += 1
-        score -= integers[Q] + integers[E] * np.float64(log2_of(1 + length))
+        score -= integers[setting.Q] + integers[setting.E] * np.float64(log2_of(1 + length))
         if score < 0:
             score = 0.0
-    hit[MLEN] = mlen
-    hit[BLEN] = blen
-    hit[N_AMBI] = n_ambi
-    hit[N_GAP] = n_gap
-    hit[N_GAPOPEN] = n_open
-    hit[DP_MAX] = np.int64(largest + 0.499)
+    hit[column.MLEN] = mlen
+    hit[column.BLEN] = blen
+    hit[column.N_AMBI] = n_ambi
+    hit[column.N_GAP] = n_gap
+    hit[column.N_GAPOPEN] = n_open
+    hit[column.DP_MAX] = np.int64(largest + 0.499)

@@ -38,26 +38,16 @@ FRONT, BEHIND = WIDE, 2 * WIDE
 def fill_narrow(target, n, query, m, integers, rows, cells):
     """Compute a global alignment within ``|i - j| <= NARROW``; ties go to the earlier gap.
 
+    Return the score at the corner of both sequences.
+
     Parameters
     ----------
-    target : uint8, shape (>= FRONT + n + BEHIND,)
-        Bases from `FRONT` on.
-    n : int
-    query : uint8, shape (>= FRONT + m + BEHIND,)
-        The same, the last base first.
-    m : int
-        ``abs(n - m) <= NARROW``.
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
+    target, query : uint8
+        Bases from `FRONT` on, with `BEHIND` more elements; the query's last base first. ``abs(n - m) <= NARROW``.
     rows : int64, shape (>= n + m,)
         Filled: index in `cells` of row 0 of each anti-diagonal.
     cells : uint8, shape (>= WIDE * (n + m),)
         Filled.
-
-    Returns
-    -------
-    score : int
-        At the corner of both sequences.
     """
     q = integers[Q]
     q2 = integers[Q2]

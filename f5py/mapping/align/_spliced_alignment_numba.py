@@ -27,23 +27,11 @@ from f5py.jit.simd_int import (
     sub,
     widen,
 )  # fmt: skip
+from f5py.mapping import settings as setting
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
 from f5py.mapping.index.packed_bases import unpack
-from f5py.mapping.settings import (
-    FORWARD,
-    JUNCTION_BONUS,
-    MATCH,
-    MAX_CELLS,
-    MISMATCH,
-    N_SCORE,
-    NON_CANONICAL,
-    Q2,
-    SPLICE_FLANK,
-    E,
-    Q,
-)  # fmt: skip
 
 _A, _C, _G, _T = range(4)
 #: Columns of annotated introns: first base, base behind the last one, strand: 1 or -1.
@@ -54,13 +42,13 @@ _DONOR, _ACCEPTOR = np.uint8(1), np.uint8(2)
 @exact_inner
 def _border(n, integers):
     """Score of a gap of `n` bases at the border, negated."""
-    return 0 if n == 0 else min(integers[Q] + integers[E] * n, integers[Q2])
+    return 0 if n == 0 else min(integers[setting.Q] + integers[setting.E] * n, integers[setting.Q2])
 
 
 @exact_inner
 def _shortest_intron(integers):
     """Compute the length from which on a gap at the target's border is an intron; 0 if no gap is one."""
-    q, e, q2 = integers[Q], integers[E], integers[Q2]
+    q, e, q2 = integers[setting.Q], integers[setting.E], integers[setting.Q2]
     length = (q2 - q) // e - 1
     return max(length + (q2 > q + e + length * e), 0)
 
@@ -69,29 +57,19 @@ def _shortest_intron(integers):
 def set_signals(target, n, direction, backwards, integers, donors, acceptors):
     """Fill the scores of introns that begin behind, or end at, each base of the target.
 
-    Parameters
-    ----------
-    target : uint8, shape (>= n,)
-    n : int
-    direction : int
-        0 for neither, else `f5py.mapping.settings.FORWARD` or `BACKWARD`: of the transcript on the reference.
-    backwards : bool
-        The target is reversed.
-    integers : int64
-    donors, acceptors : int8, shape (>= n,)
-        Filled.
+    `direction` is that of the transcript on the reference, 0 for neither; a target can be reversed (`backwards`).
     """
-    lowest = -integers[NON_CANONICAL] if direction else 0
+    lowest = -integers[setting.NON_CANONICAL] if direction else 0
     for i in range(n):
         donors[i] = lowest
         acceptors[i] = lowest
     if direction == 0:
         return
     # GT and AG; CT and AC on the other strand; both reversed if the target is
-    outer = _G if direction == FORWARD else _C
+    outer = _G if direction == setting.FORWARD else _C
     inner = _A if backwards else _T
     other = _T if backwards else _A
-    flank = -(integers[NON_CANONICAL] // 2) if integers[SPLICE_FLANK] else 0
+    flank = -(integers[setting.NON_CANONICAL] // 2) if integers[setting.SPLICE_FLANK] else 0
     # a purine follows the donor's two bases, and a pyrimidine is before the acceptor's
     odd = 1 if backwards else 0
     for i in range(n - 4):
@@ -106,14 +84,7 @@ def set_signals(target, n, direction, backwards, integers, donors, acceptors):
 def add_junctions(junctions, r, n, direction, backwards, integers, donors, acceptors):
     """Add the bonus to sites of annotated introns inside of ``r:r + n``; each site counts once.
 
-    Parameters
-    ----------
-    junctions : int64, shape (n_introns, 3)
-        Columns `START`, `END` and `STRAND`, sorted by `START`.
-    r : int
-        The stretch's first base on the reference.
-    n, direction, backwards, integers, donors, acceptors
-        See `set_signals`.
+    `junctions`, int64, shape (n_introns, 3), has the columns `START`, `END` and `STRAND`, and is sorted by `START`.
     """
     low = 0
     high = junctions.shape[0]
@@ -129,7 +100,7 @@ def add_junctions(junctions, r, n, direction, backwards, integers, donors, accep
     for k in range(low, junctions.shape[0]):
         if junctions[k, START] >= r + n:
             break
-        if junctions[k, END] > r + n or (junctions[k, STRAND] > 0) != (direction == FORWARD):
+        if junctions[k, END] > r + n or (junctions[k, STRAND] > 0) != (direction == setting.FORWARD):
             continue
         first = junctions[k, START] - r
         last = junctions[k, END] - 1 - r
@@ -138,7 +109,7 @@ def add_junctions(junctions, r, n, direction, backwards, integers, donors, accep
         if first > 0:
             marks[first - 1] |= _DONOR
         marks[last] |= _ACCEPTOR
-    bonus = integers[JUNCTION_BONUS]
+    bonus = integers[setting.JUNCTION_BONUS]
     for i in range(n):
         if marks[i] & _DONOR:
             donors[i] += bonus
@@ -148,18 +119,10 @@ def add_junctions(junctions, r, n, direction, backwards, integers, donors, accep
 
 @exact_inner
 def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact, zdrop, state, h, rows, cells):
-    """Compute all cells.
-
-    Parameters
-    ----------
-    target, n, query, m, integers, right, exact, zdrop, state, h, rows, cells
-        See `f5py.mapping.align._alignment_numba.fill`, also for the results.
-    donors, acceptors : int8, shape (>= n + PAD,)
-        See `set_signals`.
-    """
-    q = integers[Q]
-    q2 = integers[Q2]
-    qe = q + integers[E]
+    """Compute all cells; as `f5py.mapping.align._alignment_numba.fill`, with the arrays of `set_signals`."""
+    q = integers[setting.Q]
+    q2 = integers[setting.Q2]
+    qe = q + integers[setting.E]
     length = n + PAD
     u = LANES
     v = u + length
@@ -168,9 +131,9 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
     x2 = y + length
     tie = splat8(right)
     zero = splat8(0)
-    match = splat8(integers[MATCH])
-    mismatch = splat8(-integers[MISMATCH])
-    other = splat8(N_SCORE)
+    match = splat8(integers[setting.MATCH])
+    mismatch = splat8(-integers[setting.MISMATCH])
+    other = splat8(setting.N_SCORE)
     three = splat8(3)
     vq = splat8(q)
     vq2 = splat8(q2)
@@ -261,12 +224,10 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
 
 @exact_kernel
 def align_spliced(reference, strand, stretch, direction, junctions, integers, ops, n_ops, room, room_of_cells):
-    """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` over introns and append the path to `ops`.
+    """Align a stretch over introns and append its path to `ops`; otherwise as `align_pair`.
 
     Parameters
     ----------
-    reference, strand, stretch, integers, ops, n_ops, room
-        See `f5py.mapping.align._pair_alignment_numba.align_pair`, also for the results.
     direction, junctions
         See `set_signals` and `add_junctions`.
     room_of_cells : uint8
@@ -276,7 +237,7 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
     ops = grown(ops, n_ops + n + m + 2)
     if n == 0 or m == 0:
         return ops, n_ops, UNREACHED, 0, -1, -1, False
-    if 0 < integers[MAX_CELLS] < n * m:
+    if 0 < integers[setting.MAX_CELLS] < n * m:
         return ops, n_ops, UNREACHED, 0, -1, -1, True
     fits = max(n, m) <= ROOM_BASES
     target = room.target if fits else np.empty(n + PAD, np.uint8)

@@ -10,29 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner
+from f5py.mapping import settings as setting
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
 from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, MLEN, REVERSE, SPLIT_INV
 from f5py.mapping.index.packed_bases import base_at, unpack
 from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
-from f5py.mapping.settings import (
-    BW,
-    BW_LONG,
-    END_SEED_PENALTY,
-    HPC,
-    MATCH,
-    MAX_GAP,
-    MIN_CNT,
-    MIN_DP_LEN,
-    MIN_SC,
-    SPLICED,
-    TRIM_ENDS,
-    ZDROP,
-    ZDROP_INV,
-    E,
-    K,
-    Q,
-)
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -60,8 +43,8 @@ def trim_ends(hit, x, y, integers):
     if count < 3:
         return first, count
     last = first + count - 1
-    bw = integers[BW]
-    enough = 2 * integers[MIN_SC]
+    bw = integers[setting.BW]
+    enough = 2 * integers[setting.MIN_SC]
     start = first
     matched = covered = (y[first] >> 32) & 0xFF
     for i in range(first + 1, last):
@@ -107,7 +90,7 @@ def _is_poor_end(hit, read, contigs, at, behind, integers):
     """Return 1 if the bases around an anchor score too little for the gap before anchor `behind`, else 0."""
     x, y, strands, read_length = read
     span = (y[at] >> 32) & 0xFF
-    needed = math.log(np.float64(_steps(x, y, behind)[0])) + integers[END_SEED_PENALTY]
+    needed = math.log(np.float64(_steps(x, y, behind)[0])) + integers[setting.END_SEED_PENALTY]
     if span >= needed:
         return 0
     contig_begin = contigs.offsets[hit[CONTIG]]
@@ -124,7 +107,7 @@ def _is_poor_end(hit, read, contigs, at, behind, integers):
         codes, n, strands[begin : begin + m], m, integers,
         np.empty(2 * (m + 8), np.int64),
     )[0]  # fmt: skip
-    return 1 if score / integers[MATCH] < needed else 0
+    return 1 if score / integers[setting.MATCH] < needed else 0
 
 
 @exact_inner
@@ -224,9 +207,9 @@ def ignore_close_gaps(x, y, first, count, reach, places):
 @exact_inner
 def _longer(length, integers, room, to_end):
     """Compute how far an end of `length` bases may reach on the reference."""
-    gain = length * integers[MATCH]
-    if gain > integers[Q]:
-        length += (gain - integers[Q]) // integers[E]
+    gain = length * integers[setting.MATCH]
+    if gain > integers[setting.Q]:
+        length += (gain - integers[setting.Q]) // integers[setting.E]
     return min(length, room, to_end)
 
 
@@ -247,17 +230,17 @@ def left_limits(x, y, first, rs, qs, integers):
         q = (y[i] & 0xFFFFFFFF) + 1 - span
         if t < rs0 and q < qs0:
             n_before += 1
-            if n_before > integers[MIN_CNT]:
+            if n_before > integers[setting.MIN_CNT]:
                 length = max(rs0 - t, qs0 - q)
                 rs1 = max(0, rs0 - length)
                 qs1 = qs0 - length
                 break
     if qs <= 0 or rs <= 0:
         return rs, qs
-    length = min(qs, integers[MAX_GAP])
+    length = min(qs, integers[setting.MAX_GAP])
     qs1 = max(qs1, qs - length)
     qs0 = min(qs0, qs1)
-    length = _longer(length, integers, integers[MAX_GAP], rs)
+    length = _longer(length, integers, integers[setting.MAX_GAP], rs)
     rs1 = max(rs1, rs - length)
     return min(rs0, rs1, rs), qs0
 
@@ -277,17 +260,17 @@ def right_limits(x, y, last, re, qe, contig_length, read_length, integers):
         q = (y[i] & 0xFFFFFFFF) + 1
         if t > re0 and q > qe0:
             n_behind += 1
-            if n_behind > integers[MIN_CNT]:
+            if n_behind > integers[setting.MIN_CNT]:
                 length = max(t - re0, q - qe0)
                 re1 = re0 + length
                 qe1 = qe0 + length
                 break
     if qe >= read_length or re >= contig_length:
         return re, qe
-    length = min(read_length - qe, integers[MAX_GAP])
+    length = min(read_length - qe, integers[setting.MAX_GAP])
     qe1 = min(qe1, qe + length)
     qe0 = max(qe0, qe1)
-    length = _longer(length, integers, integers[MAX_GAP], contig_length - re)
+    length = _longer(length, integers, integers[setting.MAX_GAP], contig_length - re)
     re1 = min(re1, re + length)
     return max(re0, re1), qe0
 
@@ -307,7 +290,7 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     """Find where an anchor's bases are cut: places on the contig and on the read's strand."""
     t = np.int64(x & _LOW)
     q = y & 0xFFFFFFFF
-    if integers[HPC]:
+    if integers[setting.HPC]:
         base = base_at(reference, contig_begin + t)
         while t > 0 and base_at(reference, contig_begin + t - 1) == base:
             t -= 1
@@ -315,21 +298,13 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
         while q > 1 and strand[strand_begin + q - 1] == base:
             q -= 1
         return t, q
-    half = integers[K] // 2
+    half = integers[setting.K] // 2
     return t - half, q - half
 
 
 @exact_inner
 def ends_of_hit(hit, read, contigs, integers):
     """Choose the anchors between which a hit is aligned.
-
-    Parameters
-    ----------
-    hit : int64, shape (N_FIELDS,)
-    read : AnchoredRead
-    contigs : f5py.mapping.batch.ContigColumns
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
 
     Returns
     -------
@@ -347,13 +322,13 @@ def ends_of_hit(hit, read, contigs, integers):
     strand = read_length if hit[REVERSE] else 0
     first = hit[FIRST]
     count = hit[COUNT]
-    if integers[TRIM_ENDS] and integers[SPLICED]:
+    if integers[setting.TRIM_ENDS] and integers[setting.SPLICED]:
         first, count = trim_spliced_ends(hit, read, contigs, integers)
-    elif integers[TRIM_ENDS]:
+    elif integers[setting.TRIM_ENDS]:
         first, count = trim_ends(hit, x, y, integers)
     places = np.empty(count, np.int64)
-    ignore_opposite_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
-    ignore_close_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    ignore_opposite_gaps(x, y, first, count, integers[setting.MAX_GAP] >> 1, places)
+    ignore_close_gaps(x, y, first, count, integers[setting.MAX_GAP] >> 1, places)
     last = first + count - 1
     rs, qs = cut_anchor(x[first], y[first], reference, contig_begin, strands, strand, integers)
     re, qe = cut_anchor(x[last], y[last], reference, contig_begin, strands, strand, integers)
@@ -365,30 +340,25 @@ def ends_of_hit(hit, read, contigs, integers):
 @exact_inner
 def ends_gap(flags, is_last, m, n):
     """Return whether a gap of `m` and `n` bases ends at a used anchor with these flags."""
-    return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
+    return is_last or flags & LONG_JOIN != 0 or (m >= setting.MIN_DP_LEN and n >= setting.MIN_DP_LEN)
 
 
 @exact_inner
 def list_stretches(hit, read, contigs, integers, keys):
     """List the stretches that `align_hit` aligns if no score drops; return their number.
 
-    Parameters
-    ----------
-    hit, read, contigs, integers
-        See `ends_of_hit`.
-    keys : int64, shape (>= hit[COUNT] + 1, 7)
-        Filled with the fields of `Stretch`.
+    `keys`, int64, shape (>= hit[COUNT] + 1, 7), is filled with the fields of `Stretch`.
     """
     x, y, strands, read_length = read
     reference = contigs.bases
     contig_begin = contigs.offsets[hit[CONTIG]]
     strand = read_length if hit[REVERSE] else 0
     first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
-    band = np.int64(1.5 * integers[BW] + 1.0)
-    long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
+    band = np.int64(1.5 * integers[setting.BW] + 1.0)
+    long_band = np.int64(1.5 * integers[setting.BW_LONG] + 1.0)
     n = 0
     if qs > 0 and rs > 0:
-        zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
+        zdrop = integers[setting.ZDROP_INV] if hit[SPLIT_INV] else integers[setting.ZDROP]
         stretch = Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop)
         _list(keys, n, stretch)
         n += 1
@@ -406,7 +376,7 @@ def list_stretches(hit, read, contigs, integers, keys):
         rs = re
         qs = qe
     if qe < qe0 and re < re0:
-        stretch = Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP])
+        stretch = Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[setting.ZDROP])
         _list(keys, n, stretch)
         n += 1
     return n

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner
+from f5py.mapping import hit_table as column
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
 from f5py.mapping.align._pair_alignment_numba import (
@@ -49,35 +50,7 @@ from f5py.mapping.align._pair_alignment_numba import (
 )
 from f5py.mapping.align._spliced_alignment_numba import align_spliced
 from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hit
-from f5py.mapping.hit_table import (
-    ALIGNED,
-    CONTIG,
-    COUNT,
-    DIVERGENCE,
-    DP_MAX,
-    DP_SCORE,
-    FIRST,
-    ID,
-    INVERSION,
-    MLEN,
-    N_FIELDS,
-    N_OPS,
-    NO_PARENT,
-    OPS,
-    OWN_PARENT,
-    PARENT,
-    QE,
-    QS,
-    RE,
-    REVERSE,
-    RS,
-    SCORE,
-    SPLIT,
-    SPLIT_INV,
-    TRANSCRIPT,
-    copy_hit,
-    set_coordinates,
-)  # fmt: skip
+from f5py.mapping.hit_table import copy_hit, set_coordinates
 from f5py.mapping.index.packed_bases import unpack
 from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
@@ -114,25 +87,25 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
     copy_hit(hits, h + 1, h)
     hit = hits[h]
     rest = hits[h + 1]
-    rest[ID] = -1
-    rest[ALIGNED] = 0
-    rest[OPS] = 0
-    rest[N_OPS] = 0
-    rest[DP_SCORE] = 0
-    rest[SPLIT_INV] = 0
-    rest[TRANSCRIPT] = 0
-    if hit[PARENT] == hit[ID]:
-        rest[PARENT] = OWN_PARENT
-    rest[COUNT] = hit[COUNT] - n_kept
-    ratio = np.float32(rest[COUNT]) / np.float32(hit[COUNT])
-    rest[SCORE] = np.int64(np.float64(np.float32(hit[SCORE]) * ratio) + 0.499)
-    rest[FIRST] = hit[FIRST] + n_kept
-    hit[COUNT] -= rest[COUNT]
-    hit[SCORE] -= rest[SCORE]
+    rest[column.ID] = -1
+    rest[column.ALIGNED] = 0
+    rest[column.OPS] = 0
+    rest[column.N_OPS] = 0
+    rest[column.DP_SCORE] = 0
+    rest[column.SPLIT_INV] = 0
+    rest[column.TRANSCRIPT] = 0
+    if hit[column.PARENT] == hit[column.ID]:
+        rest[column.PARENT] = column.OWN_PARENT
+    rest[column.COUNT] = hit[column.COUNT] - n_kept
+    ratio = np.float32(rest[column.COUNT]) / np.float32(hit[column.COUNT])
+    rest[column.SCORE] = np.int64(np.float64(np.float32(hit[column.SCORE]) * ratio) + 0.499)
+    rest[column.FIRST] = hit[column.FIRST] + n_kept
+    hit[column.COUNT] -= rest[column.COUNT]
+    hit[column.SCORE] -= rest[column.SCORE]
     set_coordinates(hit, x, y, read_length)
     set_coordinates(rest, x, y, read_length)
-    hit[SPLIT] |= 1
-    rest[SPLIT] |= 2
+    hit[column.SPLIT] |= 1
+    rest[column.SPLIT] |= 2
 
 
 @exact_inner
@@ -152,10 +125,6 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
 
     Parameters
     ----------
-    hits : int64, shape (> n_hits, N_FIELDS)
-    read : f5py.mapping.align._stretches_numba.AnchoredRead
-    contigs : f5py.mapping.batch.ContigColumns
-    aligner : Aligner
     introns : tuple of arrays, optional
         Annotated introns (see `f5py.mapping.align._spliced_alignment_numba`) and scratch for matrices over introns;
         with None the code of spliced reads is not compiled.
@@ -168,10 +137,10 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
     x, y, strands, read_length = read
     reference = contigs.bases
     integers = aligner.integers
-    if hit[REVERSE] and direction:
+    if hit[column.REVERSE] and direction:
         direction = BOTH - direction
-    contig_begin = contigs.offsets[hit[CONTIG]]
-    strand = read_length if hit[REVERSE] else 0
+    contig_begin = contigs.offsets[hit[column.CONTIG]]
+    strand = read_length if hit[column.REVERSE] else 0
     begin_ops = n_ops
     dp_score = np.int64(0)
     first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
@@ -180,7 +149,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
     rs1 = rs
     qs1 = qs
     if qs > 0 and rs > 0:
-        zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
+        zdrop = integers[ZDROP_INV] if hit[column.SPLIT_INV] else integers[ZDROP]
         before = n_ops
         ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
@@ -227,7 +196,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
             n_ops = join_ops(ops, before, n_ops)
         if dropped:
             is_dropped = True
-            hit[ALIGNED] = 1
+            hit[column.ALIGNED] = 1
             j = i - 1
             while j > 0 and np.int64(x[first + j] & _LOW) > rs + best_t:
                 j -= 1
@@ -235,10 +204,10 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
             re1 = rs + best_t + 1
             qe1 = qs + best_q + 1
             if count - (j + 1) >= integers[MIN_CNT]:
-                _split(hits, h, n_hits, first + j + 1 - hit[FIRST], x, y, read_length)
+                _split(hits, h, n_hits, first + j + 1 - hit[column.FIRST], x, y, read_length)
                 n_hits += 1
                 if code == 2:
-                    hits[h + 1, SPLIT_INV] = 1
+                    hits[h + 1, column.SPLIT_INV] = 1
             break
         dp_score += score
         rs = re
@@ -256,19 +225,19 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
                 n_ops = join_ops(ops, before, n_ops)
         re1 = re + best_t + 1
         qe1 = qe + best_q + 1
-    hit[RS] = rs1
-    hit[RE] = re1
-    if hit[REVERSE]:
-        hit[QS] = read_length - qe1
-        hit[QE] = read_length - qs1
+    hit[column.RS] = rs1
+    hit[column.RE] = re1
+    if hit[column.REVERSE]:
+        hit[column.QS] = read_length - qe1
+        hit[column.QE] = read_length - qs1
     else:
-        hit[QS] = qs1
-        hit[QE] = qe1
-    if n_ops > begin_ops or hit[ALIGNED]:
-        hit[ALIGNED] = 1
-        hit[OPS] = begin_ops
-        hit[N_OPS] = n_ops - begin_ops
-        hit[DP_SCORE] = dp_score
+        hit[column.QS] = qs1
+        hit[column.QE] = qe1
+    if n_ops > begin_ops or hit[column.ALIGNED]:
+        hit[column.ALIGNED] = 1
+        hit[column.OPS] = begin_ops
+        hit[column.N_OPS] = n_ops - begin_ops
+        hit[column.DP_SCORE] = dp_score
         finish_hit(hit, ops, reference, contig_begin + rs1, strands, strand + qs1, integers)
     return n_hits, ops, n_ops
 
@@ -279,7 +248,7 @@ def _align_spliced_hit(hits, h, n_hits, read, contigs, aligner, introns, ops, n_
     directions = aligner.integers[DIRECTIONS]
     if directions != BOTH:
         n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, introns, directions, ops, n_ops)
-        hits[h, TRANSCRIPT] = 1 if directions == FORWARD else 2
+        hits[h, column.TRANSCRIPT] = 1 if directions == FORWARD else 2
         return n_hits, ops, n_ops
     before = hits[h].copy()
     with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, introns, FORWARD, ops, n_ops)
@@ -288,8 +257,8 @@ def _align_spliced_hit(hits, h, n_hits, read, contigs, aligner, introns, ops, n_
         _remove_hit(hits, h + 1, with_forward)
     hits[h] = before
     with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, introns, BACKWARD, ops, end_forward)
-    difference = forward[0, DP_SCORE] - hits[h, DP_SCORE]
-    if difference < 0 or (difference == 0 and (read.length + hits[h, DP_SCORE]) & 1):
+    difference = forward[0, column.DP_SCORE] - hits[h, column.DP_SCORE]
+    if difference < 0 or (difference == 0 and (read.length + hits[h, column.DP_SCORE]) & 1):
         n_hits = with_backward
     else:
         if with_backward > n_hits:
@@ -301,7 +270,7 @@ def _align_spliced_hit(hits, h, n_hits, read, contigs, aligner, introns, ops, n_
         hits[h] = forward[0]
         n_hits = with_forward
         end = end_forward
-    hits[h, TRANSCRIPT] = 0 if difference == 0 else (1 if difference > 0 else 2)
+    hits[h, column.TRANSCRIPT] = 0 if difference == 0 else (1 if difference > 0 else 2)
     return n_hits, ops, end
 
 
@@ -326,34 +295,29 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     """Find an inverted stretch between hit `h` and the previous one, and fill row ``h + 1`` with it.
 
     The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
-
-    Parameters
-    ----------
-    hits, h, read, contigs, aligner, ops, n_ops
-        See `align_hit`.
     """
     strands, read_length = read.strands, read.length
     reference = contigs.bases
     integers = aligner.integers
     one = hits[h - 1]
     two = hits[h]
-    if not (one[SPLIT] & 1 and two[SPLIT] & 2):
+    if not (one[column.SPLIT] & 1 and two[column.SPLIT] & 2):
         return False, ops, n_ops
-    if one[ID] != one[PARENT] and one[PARENT] != OWN_PARENT:
+    if one[column.ID] != one[column.PARENT] and one[column.PARENT] != column.OWN_PARENT:
         return False, ops, n_ops
-    if two[ID] != two[PARENT] and two[PARENT] != OWN_PARENT:
+    if two[column.ID] != two[column.PARENT] and two[column.PARENT] != column.OWN_PARENT:
         return False, ops, n_ops
-    if one[CONTIG] != two[CONTIG] or one[REVERSE] != two[REVERSE]:
+    if one[column.CONTIG] != two[column.CONTIG] or one[column.REVERSE] != two[column.REVERSE]:
         return False, ops, n_ops
-    m = one[QS] - two[QE] if one[REVERSE] else two[QS] - one[QE]
-    n = two[RS] - one[RE]
+    m = one[column.QS] - two[column.QE] if one[column.REVERSE] else two[column.QS] - one[column.QE]
+    n = two[column.RS] - one[column.RE]
     if min(m, n) < integers[MIN_SC] or max(m, n) > integers[MAX_GAP]:
         return False, ops, n_ops
-    contig_begin = contigs.offsets[one[CONTIG]]
-    q = two[QE] if one[REVERSE] else 2 * read_length - two[QS]
+    contig_begin = contigs.offsets[one[column.CONTIG]]
+    q = two[column.QE] if one[column.REVERSE] else 2 * read_length - two[column.QS]
     reach = np.empty(2 * (m + 8), np.int64)
     codes = np.empty(n, np.uint8)
-    unpack(reference, contig_begin + one[RE], contig_begin + two[RS], codes, 0)
+    unpack(reference, contig_begin + one[column.RE], contig_begin + two[column.RS], codes, 0)
     score, t_last, q_last = local_alignment(_reversed(codes, 0, n), n, _reversed(strands, q, m), m, integers, reach)
     if score < integers[MIN_DP_MAX]:
         return False, ops, n_ops
@@ -363,35 +327,35 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     ops, n_ops, _, best, best_t, best_q, _ = align_pair(
         reference, strands,
         Stretch(
-            contig_begin + one[RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND, np.int64(1.5 * integers[BW]),
-            integers[ZDROP],
+            contig_begin + one[column.RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND,
+            np.int64(1.5 * integers[BW]), integers[ZDROP],
         ),
         integers, ops, n_ops, aligner.made, aligner.room,
     )  # fmt: skip
     if n_ops == begin_ops:
         return False, ops, n_ops
     hit = hits[h + 1]
-    for field in range(N_FIELDS):
+    for field in range(column.N_FIELDS):
         hit[field] = 0
-    hit[ID] = -1
-    hit[PARENT] = NO_PARENT
-    hit[INVERSION] = 1
-    hit[REVERSE] = 0 if one[REVERSE] else 1
-    hit[CONTIG] = one[CONTIG]
-    hit[DIVERGENCE] = -1
-    if hit[REVERSE]:
-        hit[QE] = two[QS] - q_off
-        hit[QS] = hit[QE] - (best_q + 1)
+    hit[column.ID] = -1
+    hit[column.PARENT] = column.NO_PARENT
+    hit[column.INVERSION] = 1
+    hit[column.REVERSE] = 0 if one[column.REVERSE] else 1
+    hit[column.CONTIG] = one[column.CONTIG]
+    hit[column.DIVERGENCE] = -1
+    if hit[column.REVERSE]:
+        hit[column.QE] = two[column.QS] - q_off
+        hit[column.QS] = hit[column.QE] - (best_q + 1)
     else:
-        hit[QS] = two[QE] + q_off
-        hit[QE] = hit[QS] + best_q + 1
-    hit[RS] = one[RE] + t_off
-    hit[RE] = hit[RS] + best_t + 1
-    hit[ALIGNED] = 1
-    hit[DP_SCORE] = best
-    hit[OPS] = begin_ops
-    hit[N_OPS] = n_ops - begin_ops
-    finish_hit(hit, ops, reference, contig_begin + hit[RS], strands, q + q_off, integers)
+        hit[column.QS] = two[column.QE] + q_off
+        hit[column.QE] = hit[column.QS] + best_q + 1
+    hit[column.RS] = one[column.RE] + t_off
+    hit[column.RE] = hit[column.RS] + best_t + 1
+    hit[column.ALIGNED] = 1
+    hit[column.DP_SCORE] = best
+    hit[column.OPS] = begin_ops
+    hit[column.N_OPS] = n_ops - begin_ops
+    finish_hit(hit, ops, reference, contig_begin + hit[column.RS], strands, q + q_off, integers)
     return True, ops, n_ops
 
 
@@ -401,9 +365,9 @@ def drop_poor(hits, n, integers):
     kept = 0
     for i in range(n):
         hit = hits[i]
-        if hit[INVERSION] == 0 and hit[COUNT] < integers[MIN_CNT]:
+        if hit[column.INVERSION] == 0 and hit[column.COUNT] < integers[MIN_CNT]:
             continue
-        if hit[ALIGNED] and (hit[MLEN] < integers[MIN_SC] or hit[DP_MAX] < integers[MIN_DP_MAX]):
+        if hit[column.ALIGNED] and (hit[column.MLEN] < integers[MIN_SC] or hit[column.DP_MAX] < integers[MIN_DP_MAX]):
             continue
         copy_hit(hits, kept, i)
         kept += 1
@@ -412,37 +376,21 @@ def drop_poor(hits, n, integers):
 
 @exact_inner
 def align_hits_of_read(hits, n_hits, read, contigs, aligner, introns, ops):
-    """Align all hits of a read, which may add hits.
-
-    Parameters
-    ----------
-    hits, n_hits, read, contigs, aligner, introns
-        See `align_hit`.
-    ops : int64
-        Overwritten.
-
-    Returns
-    -------
-    hits : int64
-        The table, or a larger one.
-    n_hits : int
-    ops : int64
-    n_ops : int
-    """
+    """Align all hits of a read, which may add hits; return hits, their number, operations and theirs."""
     n_ops = 0
     i = 0
     while i < n_hits:
         if hits.shape[0] < n_hits + 2:
-            larger = np.empty((2 * n_hits + 2, N_FIELDS), np.int64)
+            larger = np.empty((2 * n_hits + 2, column.N_FIELDS), np.int64)
             for j in range(n_hits):
-                for field in range(N_FIELDS):
+                for field in range(column.N_FIELDS):
                     larger[j, field] = hits[j, field]
             hits = larger
         if introns is None:
             n_hits, ops, n_ops = align_hit(hits, i, n_hits, read, contigs, aligner, introns, 0, ops, n_ops)
         else:
             n_hits, ops, n_ops = _align_spliced_hit(hits, i, n_hits, read, contigs, aligner, introns, ops, n_ops)
-        if i > 0 and hits[i, SPLIT_INV]:
+        if i > 0 and hits[i, column.SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)
             found, ops, n_ops = align_inversion(hits, i, read, contigs, aligner, ops, n_ops)

@@ -58,18 +58,11 @@ class _ChainPart(TransferredArrays):
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
         self.n_anchors, self.n_segments = n_anchors, n_anchors // SMALLEST
         arrays = (("anchors chains", 2 * n_anchors, np.int32), ("segments", 2 * self.n_segments, np.int32))
-        super().__init__(arrays, zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
+        super().__init__(arrays, zero_copy, scratch=[("marks", n_anchors, np.int32)])
 
 
 class GpuChaining(GpuPartPool[_ChainPart]):
     """Backend that fills the scores and predecessors of a batch's anchors.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Attributes
     ----------
@@ -111,7 +104,7 @@ class GpuChaining(GpuPartPool[_ChainPart]):
 
     def _check(self) -> None:
         """Compare the scores of made-up anchors with those of the CPU threads."""
-        anchors = made_anchors()
+        anchors = trial_anchors()
         found, expected = (Segments.of(anchors, self._parameters, self._pool, -1) for _ in range(2))
         everything = np.arange(len(found.table))
         expected.score(everything)
@@ -228,7 +221,7 @@ class GpuChaining(GpuPartPool[_ChainPart]):
             self.n_scored = [sum(both) for both in zip(self.n_scored, n_anchors, strict=True)]
 
 
-def made_anchors() -> Anchors:
+def trial_anchors() -> Anchors:
     """Make anchors like those of reads with repeats, the same ones every time."""
     rng = np.random.default_rng(3)
     n_reads, n = 6, 300

@@ -8,8 +8,8 @@ from f5py.compute.gpu.device import GpuDevice
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 from f5py.mapping.gpu.backend import GpuMapping
 from f5py.mapping.gpu.mems import GpuMems
-from f5py.mapping.gpu.seeds import made_reads
-from f5py.mapping.gpu.tiles import GpuTiles, made_extensions
+from f5py.mapping.gpu.seeds import trial_reads
+from f5py.mapping.gpu.tiles import GpuTiles, trial_extensions
 from f5py.mapping.mem.fm_index import build_fm_index
 from f5py.mapping.mem.mem_seeds import MemSearch
 from f5py.mapping.settings import PRESETS, parameters
@@ -22,13 +22,13 @@ _BASES = 20_000
 def check_chains_and_alignments(device: GpuDevice, pool: WorkerPool) -> None:
     """Seed, chain and align simulated reads."""
     numbers = parameters(PRESETS["map-ont"], 10)
-    index, _ = made_reads(numbers, pool)
+    index, _ = trial_reads(numbers, pool)
     GpuMapping(device, index, numbers, pool, _BASES).close()
 
 
 def check_exact_matches(device: GpuDevice, pool: WorkerPool) -> None:
     """Find maximal exact matches of made-up reads."""
-    _, targets = made_extensions()
+    _, targets = trial_extensions()
     fm_index = build_fm_index(*targets, pool, 17)
     search = MemSearch(fm_index, targets.offsets, 17, parameters(PRESETS["map-ont"], 10))
     GpuMems(device, search, targets.bases, pool, _BASES).close()
@@ -36,7 +36,7 @@ def check_exact_matches(device: GpuDevice, pool: WorkerPool) -> None:
 
 def check_tiles(device: GpuDevice, pool: WorkerPool) -> None:
     """Align made-up reads in tiles."""
-    _, targets = made_extensions()
+    _, targets = trial_extensions()
     GpuTiles(device, targets, darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0), pool, _BASES).close()
 
 

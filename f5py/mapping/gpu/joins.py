@@ -18,7 +18,7 @@ from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import Joins, long_reach_of
 from f5py.mapping.chain.segments import MOST_REACH, MOST_READ_LENGTH
-from f5py.mapping.gpu.chains import made_anchors
+from f5py.mapping.gpu.chains import trial_anchors
 from f5py.mapping.settings import AVA, BW, BW_LONG, GAP_PENALTY, INNER_DISTANCE, MAX_SKIP, RMQ_CAPACITY, Parameters
 from f5py.threads.pool import WorkerPool
 
@@ -41,21 +41,15 @@ class _JoinPart(TransferredArrays):
 
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
         self.n_anchors = n_anchors
-        super().__init__((("anchors chains segments", 2 * n_anchors, np.int32),), zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        self.device["keys"] = cupy.empty(self.n_anchors, np.int64)
-        self.device["firsts"] = cupy.empty(self.n_anchors, np.int32)
-        self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
-        self.device["priorities"] = cupy.empty(self.n_anchors, np.float64)
+        arrays = (("anchors chains segments", 2 * n_anchors, np.int32),)
+        scratch = (
+            ("keys", n_anchors, np.int64), ("firsts marks", n_anchors, np.int32), ("priorities", n_anchors, np.float64),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy, scratch=scratch)
 
 
 class GpuJoins(GpuPartPool[_JoinPart]):
     """Backend that scores the joins of a batch.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
 
     Parameters
     ----------
@@ -99,7 +93,7 @@ class GpuJoins(GpuPartPool[_JoinPart]):
 
     def _check(self) -> None:
         """Compare the scores of made-up joins with those of the CPU threads."""
-        joins = made_joins(self._parameters, self._pool)
+        joins = trial_joins(self._parameters, self._pool)
         self._join(joins, joins.reads)
         self.n_joined = 0
         if not are_joined_alike(joins):
@@ -152,9 +146,9 @@ class GpuJoins(GpuPartPool[_JoinPart]):
         super()._release()
 
 
-def made_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
+def trial_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
     """Cut the chains of made-up anchors, the same ones every time, at gaps to be joined."""
-    anchors = made_anchors()
+    anchors = trial_anchors()
     last = (anchors.y & 0xFFFFFFFF).reshape(len(anchors.offsets) - 1, -1).max(axis=1)
     batch = MappingBatch.of_codes([np.zeros(n + 2000, np.uint8) for n in last])
     batch.anchors = anchors

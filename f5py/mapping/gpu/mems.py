@@ -46,23 +46,16 @@ class _MemPart(TransferredArrays):
             ("mems", 4 * self.n_mems, np.int32), ("firsts", self.n_mems, np.int32),
             ("located", self.n_places, np.int32),
         )  # fmt: skip
-        super().__init__(arrays, zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        n = 2 * (self.n_bases + self.n_reads)
-        self.device["patterns"] = cupy.empty(n, np.uint8)
-        self.device["lengths"] = cupy.empty(n, np.int32)
-        self.device["rows"] = cupy.empty(2 * n, np.int32)
-        self.device["kept"] = cupy.empty(n // _LANES + 1, np.uint32)
-        self.device["counts"] = cupy.empty(n // _LANES + 1, np.int32)
+        n = 2 * (n_bases + self.n_reads)
+        scratch = (
+            ("patterns", n, np.uint8), ("lengths", n, np.int32), ("rows", 2 * n, np.int32),
+            ("kept", n // _LANES + 1, np.uint32), ("counts", n // _LANES + 1, np.int32),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy, scratch=scratch)
 
 
 class GpuMems(GpuPartPool[_MemPart]):
     """Backend that fills the anchors of a batch from maximal exact matches.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Parameters
     ----------
@@ -110,7 +103,7 @@ class GpuMems(GpuPartPool[_MemPart]):
 
     def _check(self, bases: NDArray[np.uint8]) -> None:
         """Compare the anchors of made-up reads with those of the CPU threads."""
-        found, expected = made_reads(bases), made_reads(bases)
+        found, expected = trial_reads(bases), trial_reads(bases)
         find_mem_anchors(expected, self._search, self._pool)
         self._compute(found)
         self.n_searched = 0
@@ -229,7 +222,7 @@ def _uploaded(search: MemSearch) -> tuple[Any, ...]:
     return (*arrays, [int(row) for row in index.first_rows])
 
 
-def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
+def trial_reads(bases: NDArray[np.uint8]) -> MappingBatch:
     """Make reads from the reference with some bases changed, the same ones every time."""
     rng = np.random.default_rng(5)
     pieces = []

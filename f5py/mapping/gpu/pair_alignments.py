@@ -72,20 +72,15 @@ class _AlignmentPart(TransferredArrays):
             ("bands", 2 * self.n_stretches, np.int32), ("sources", N_SOURCE * self.n_stretches, np.int64),
             ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8),
         )  # fmt: skip
-        super().__init__(arrays, zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        self.device["cells"] = cupy.empty(self.n_slots * _CELLS_ROOM, np.uint8)
-        self.device["left_behind"] = cupy.empty(self.n_slots * 3 * _MOST_BASES, np.int32)
-        self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
+        scratch = (
+            ("cells", n_slots * _CELLS_ROOM, np.uint8), ("left_behind", n_slots * 3 * _MOST_BASES, np.int32),
+            ("best", n_slots * 2 * _MOST_BASES, np.int64),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy, scratch=scratch)
 
 
 class GpuAlignments(GpuPartPool[_AlignmentPart]):
     """Aligner of stretches.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or does not work.
 
     Parameters
     ----------
@@ -130,7 +125,7 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
 
         Raises `GpuFailure`, or `GpuUnavailableError` if they differ.
         """
-        stretches = made_stretches(pool)
+        stretches = trial_stretches(pool)
         self.keep_reference(stretches.index)
         there = self.align(stretches)
         each = (aligned_here(stretches, made, parameters) for made in (there, no_alignments(1)))
@@ -306,7 +301,7 @@ def _fill_bands(bands: NDArray[np.int32], keys: NDArray[np.int64], threads: int)
     table[:, 0], table[:, 1] = _widths(keys), offsets_of(_words_of(keys, threads))[:-1]
 
 
-def made_stretches(pool: WorkerPool) -> Stretches:
+def trial_stretches(pool: WorkerPool) -> Stretches:
     """Make stretches of a read with errors, the same ones every time."""
     from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS
 

@@ -50,17 +50,11 @@ class _SeedPart(TransferredArrays):
             ("chosen has_ties", self.n_reads, np.int32), ("found", _N_FOUND * self.n_reads, np.int32),
             ("x", self.n_anchors, np.uint64), ("y used", self.n_anchors, np.int64),
         )  # fmt: skip
-        super().__init__(arrays, zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        self.device["keys"] = cupy.empty(self.n_bases, np.uint64)
-        self.device["listed"] = cupy.empty(self.n_bases, np.int32)
-        self.device["entries"] = cupy.empty(self.n_bases, np.int64)
-        self.device["places"] = cupy.empty(self.n_bases, np.int32)
-        self.device["other_x"] = cupy.empty(self.n_anchors, np.uint64)
-        self.device["other_y"] = cupy.empty(self.n_anchors, np.int64)
+        scratch = (
+            ("keys", n_bases, np.uint64), ("listed places", n_bases, np.int32), ("entries", n_bases, np.int64),
+            ("other_x", self.n_anchors, np.uint64), ("other_y", self.n_anchors, np.int64),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy, scratch=scratch)
 
 
 class _Index(NamedTuple):
@@ -81,8 +75,6 @@ class _Index(NamedTuple):
 
 class GpuSeeds(GpuPartPool[_SeedPart]):
     """Backend that finds the anchors of a batch.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Parameters
     ----------
@@ -118,8 +110,8 @@ class GpuSeeds(GpuPartPool[_SeedPart]):
 
     def _check(self) -> None:
         """Compare the anchors of made-up reads with those of the CPU threads."""
-        index, found = made_reads(self._parameters, self._pool)
-        _, expected = made_reads(self._parameters, self._pool)
+        index, found = trial_reads(self._parameters, self._pool)
+        _, expected = trial_reads(self._parameters, self._pool)
         find_anchors(expected, index, self._parameters, self._pool)
         on_device = guarded(self.device.number, _Index.of, index)
         self._find(found, index, on_device)
@@ -241,7 +233,7 @@ def _size_of(index: ReferenceIndex) -> int:
     return index.directory.nbytes + index.entries.nbytes + index.places.nbytes
 
 
-def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex, MappingBatch]:
+def trial_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex, MappingBatch]:
     """Make a reference with repeats and its index, and reads of it with errors; the same ones every time."""
     rng = np.random.default_rng(11)
     k, w = int(parameters.integers[K]), int(parameters.integers[W])

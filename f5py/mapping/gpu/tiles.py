@@ -18,28 +18,9 @@ from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, 
 from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import offsets_of
-from f5py.mapping.darwin.darwin_settings import (
-    AFTER_SEED,
-    FIRST_SCORE,
-    GAP_EXTEND,
-    GAP_OPEN,
-    MATCH,
-    MISMATCH,
-    OVERLAP,
-    TILE_BASES,
-    K,
-)
-from f5py.mapping.darwin.extensions import (
-    LEFT,
-    N_RESULT,
-    OFFSET,
-    PLACE,
-    READ,
-    REVERSE,
-    TARGET,
-    Extensions,
-    Targets,
-)
+from f5py.mapping.darwin import darwin_settings as setting
+from f5py.mapping.darwin import extensions as column
+from f5py.mapping.darwin.extensions import N_RESULT, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.seeds import copy_to_places
 from f5py.threads.pool import WorkerPool
@@ -52,7 +33,7 @@ _MOST_CANDIDATES, _FEWEST_CANDIDATES = 8192, 256
 _FEW_CANDIDATES = 16
 _WARPS, _LANES, _STEPS = 4, 32, 8
 #: 32-bit words of a candidate's cells, as in gact.cu.
-_CELL_WORDS = -(-(TILE_BASES + _LANES - 1) // _STEPS) * TILE_BASES
+_CELL_WORDS = -(-(setting.TILE_BASES + _LANES - 1) // _STEPS) * setting.TILE_BASES
 #: Numbers of a candidate, and bytes of it with its cells and results.
 _N_NUMBERS = 8
 _CANDIDATE = 8 * _N_NUMBERS + 4 * N_RESULT + 4 * _CELL_WORDS
@@ -81,18 +62,11 @@ class _TilePart(TransferredArrays):
             ("strands", 2 * n_bases, np.uint8), ("candidates", _N_NUMBERS * n_candidates, np.int64),
             ("results", N_RESULT * n_candidates, np.int32), ("paths", self.n_path_bytes, np.uint8),
         )  # fmt: skip
-        super().__init__(arrays, zero_copy)
-
-    def _add_more(self) -> None:
-        import cupy
-
-        self.device["cells"] = cupy.empty(self.n_candidates * _CELL_WORDS, np.uint32)
+        super().__init__(arrays, zero_copy, scratch=[("cells", n_candidates * _CELL_WORDS, np.uint32)])
 
 
 class GpuTiles(GpuPartPool[_TilePart]):
     """Backend that extends the candidates of a batch against the targets of an index.
-
-    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
 
     Attributes
     ----------
@@ -132,12 +106,11 @@ class GpuTiles(GpuPartPool[_TilePart]):
 
     def _check(self) -> None:
         """Compare the alignments of made-up candidates with those of the CPU threads."""
-
-        expected, few = made_extensions()
+        expected, few = trial_extensions()
         extend_all(expected, few, self._integers, self._pool)
         paths = expected.with_paths(np.arange(len(expected.table)))
         extend_all(paths, few, self._integers, self._pool)
-        found, _ = made_extensions()
+        found, _ = trial_extensions()
         found = Extensions(
             found.strands, found.offsets, found.table, paths.results.copy(), np.empty_like(paths.ops), paths.op_offsets
         )
@@ -193,7 +166,8 @@ class GpuTiles(GpuPartPool[_TilePart]):
 
     def _launch(self, part: _TilePart, targets: _Targets, n: int, n_path_bytes: int) -> None:
         """Queue the copies and the kernel of a round."""
-        places = (K, OVERLAP, FIRST_SCORE, AFTER_SEED, MATCH, MISMATCH, GAP_OPEN, GAP_EXTEND)
+        s = setting
+        places = (s.K, s.OVERLAP, s.FIRST_SCORE, s.AFTER_SEED, s.MATCH, s.MISMATCH, s.GAP_OPEN, s.GAP_EXTEND)
         part.upload("candidates", _N_NUMBERS * n)
         with part.stream:
             part.launch(
@@ -210,17 +184,17 @@ def _fill(
 ) -> None:  # fmt: skip
     """Fill the numbers of candidates as the kernel takes them; see gact.cu."""
     table = e.table[chosen]
-    read, target = table[:, READ], table[:, TARGET]
-    numbers[:, 0] = e.offsets[read] + table[:, REVERSE] * e.offsets[-1]
+    read, target = table[:, column.READ], table[:, column.TARGET]
+    numbers[:, 0] = e.offsets[read] + table[:, column.REVERSE] * e.offsets[-1]
     numbers[:, 1] = np.diff(e.offsets)[read]
     numbers[:, 2] = target_offsets[target]
     numbers[:, 3] = np.diff(target_offsets)[target]
-    numbers[:, 4], numbers[:, 5] = table[:, PLACE], table[:, OFFSET]
+    numbers[:, 4], numbers[:, 5] = table[:, column.PLACE], table[:, column.OFFSET]
     numbers[:, 6] = np.where(np.diff(places) > 0, places[:-1], -1)
-    numbers[:, 7] = e.results[chosen, LEFT]
+    numbers[:, 7] = e.results[chosen, column.LEFT]
 
 
-def made_extensions() -> tuple[Extensions, Targets]:
+def trial_extensions() -> tuple[Extensions, Targets]:
     """Make candidates of reads with errors, some wrong, the same ones every time; and their targets."""
     rng = np.random.default_rng(5)
     n, length = 4, 900

@@ -5,36 +5,9 @@ import math
 import numpy as np
 
 from f5py.jit.kernel import exact_inner
+from f5py.mapping import hit_table as column
 from f5py.mapping._sorting_numba import sort_pairs
-from f5py.mapping.hit_table import (
-    ALIGNED,
-    CONTIG,
-    COUNT,
-    DIVERGENCE,
-    DIVERGENCE_BITS,
-    DP_MAX,
-    DP_MAX2,
-    FIRST,
-    HASH,
-    ID,
-    INVERSION,
-    N_FIELDS,
-    N_SUB,
-    NO_PARENT,
-    OWN_PARENT,
-    PARENT,
-    QE,
-    QS,
-    RE,
-    RETAINED,
-    REVERSE,
-    RS,
-    SCORE,
-    SCORE0,
-    SUBSC,
-    copy_hit,
-    set_coordinates,
-)  # fmt: skip
+from f5py.mapping.hit_table import copy_hit, set_coordinates
 from f5py.mapping.index._sketch_numba import hash_bits
 from f5py.mapping.settings import BEST_N, MASK, MATCH, MAX_GAP, MISMATCH, NAME_SEED, PRI_RATIO, K
 
@@ -82,30 +55,30 @@ def chains_to_hits(x, y, chains, n_chains, read_length, hash_of_name, hits, scra
     sort_pairs(key, place, 0, n_chains, scratch)
     for c in range(n_chains):
         at = n_chains - 1 - c
-        for field in range(N_FIELDS):
+        for field in range(column.N_FIELDS):
             hits[c, field] = 0
         hit = hits[c]
-        hit[ID] = c
-        hit[PARENT] = NO_PARENT
-        hit[SCORE] = hit[SCORE0] = np.int64(key[at] >> np.uint64(32))
-        hit[HASH] = np.int64(key[at] & _LOW)
-        hit[FIRST] = place[at] >> 32
-        hit[COUNT] = place[at] & 0xFFFFFFFF
-        hit[DIVERGENCE] = -1
+        hit[column.ID] = c
+        hit[column.PARENT] = column.NO_PARENT
+        hit[column.SCORE] = hit[column.SCORE0] = np.int64(key[at] >> np.uint64(32))
+        hit[column.HASH] = np.int64(key[at] & _LOW)
+        hit[column.FIRST] = place[at] >> 32
+        hit[column.COUNT] = place[at] & 0xFFFFFFFF
+        hit[column.DIVERGENCE] = -1
         set_coordinates(hit, x, y, read_length)
 
 
 @exact_inner
 def _uncovered(hits, i, primaries, n_primaries, covers):
     """Bases of hit `i` that no earlier primary covers; -1 if none overlaps it."""
-    begin = hits[i, QS]
-    end = hits[i, QE]
+    begin = hits[i, column.QS]
+    end = hits[i, column.QE]
     n = 0
     for m in range(n_primaries):
         j = primaries[m]
-        if hits[j, QE] <= begin or hits[j, QS] >= end:
+        if hits[j, column.QE] <= begin or hits[j, column.QS] >= end:
             continue
-        cover = (max(begin, hits[j, QS]) << 32) | min(end, hits[j, QE])
+        cover = (max(begin, hits[j, column.QS]) << 32) | min(end, hits[j, column.QE])
         at = n
         while at > 0 and covers[at - 1] > cover:
             covers[at] = covers[at - 1]
@@ -128,53 +101,53 @@ def set_parents(hits, n, integers, floats):
     if n == 0:
         return
     for i in range(n):
-        hits[i, ID] = i
+        hits[i, column.ID] = i
     primaries = np.empty(n, np.int64)
     covers = np.empty(n, np.int64)
     primaries[0] = 0
     n_primaries = 1
-    hits[0, PARENT] = 0
+    hits[0, column.PARENT] = 0
     for i in range(1, n):
         hit = hits[i]
         uncovered = _uncovered(hits, i, primaries, n_primaries, covers)
         parent = -1
         if uncovered >= 0:
-            length = hit[QE] - hit[QS]
+            length = hit[column.QE] - hit[column.QS]
             for m in range(n_primaries):
                 other = hits[primaries[m]]
-                if other[QE] <= hit[QS] or other[QS] >= hit[QE]:
+                if other[column.QE] <= hit[column.QS] or other[column.QS] >= hit[column.QE]:
                     continue
-                overlap = min(hit[QE], other[QE]) - max(hit[QS], other[QS])
-                shorter = min(length, other[QE] - other[QS])
-                longer = max(length, other[QE] - other[QS])
+                overlap = min(hit[column.QE], other[column.QE]) - max(hit[column.QS], other[column.QS])
+                shorter = min(length, other[column.QE] - other[column.QS])
+                longer = max(length, other[column.QE] - other[column.QS])
                 share = np.float32(overlap) / np.float32(shorter) - np.float32(uncovered) / np.float32(longer)
                 if share <= floats[MASK]:
                     continue
                 parent = primaries[m]
-                hit[PARENT] = parent
-                other[SUBSC] = max(other[SUBSC], hit[SCORE])
-                rivals = hit[COUNT] >= other[COUNT]
+                hit[column.PARENT] = parent
+                other[column.SUBSC] = max(other[column.SUBSC], hit[column.SCORE])
+                rivals = hit[column.COUNT] >= other[column.COUNT]
                 if (
-                    other[ALIGNED]
-                    and hit[ALIGNED]
+                    other[column.ALIGNED]
+                    and hit[column.ALIGNED]
                     and not (
-                        other[CONTIG] == hit[CONTIG]
-                        and other[RS] == hit[RS]
-                        and other[RE] == hit[RE]
+                        other[column.CONTIG] == hit[column.CONTIG]
+                        and other[column.RS] == hit[column.RS]
+                        and other[column.RE] == hit[column.RE]
                         and overlap == shorter
                     )
                 ):
-                    other[DP_MAX2] = max(other[DP_MAX2], hit[DP_MAX])
-                    if other[DP_MAX] - hit[DP_MAX] <= 2 * integers[MATCH] + integers[MISMATCH]:
+                    other[column.DP_MAX2] = max(other[column.DP_MAX2], hit[column.DP_MAX])
+                    if other[column.DP_MAX] - hit[column.DP_MAX] <= 2 * integers[MATCH] + integers[MISMATCH]:
                         rivals = True
                 if rivals:
-                    other[N_SUB] += 1
+                    other[column.N_SUB] += 1
                 break
         if parent < 0:
             primaries[n_primaries] = i
             n_primaries += 1
-            hit[PARENT] = i
-            hit[N_SUB] = 0
+            hit[column.PARENT] = i
+            hit[column.N_SUB] = 0
 
 
 @exact_inner
@@ -182,20 +155,20 @@ def renumber(hits, n):
     """Give hits that have been moved together new numbers, and their parents' new numbers."""
     largest = -1
     for i in range(n):
-        largest = max(largest, hits[i, ID])
+        largest = max(largest, hits[i, column.ID])
     new = np.full(largest + 1, -1, np.int64)
     for i in range(n):
-        if hits[i, ID] >= 0:
-            new[hits[i, ID]] = i
+        if hits[i, column.ID] >= 0:
+            new[hits[i, column.ID]] = i
     for i in range(n):
-        hits[i, ID] = i
-        parent = hits[i, PARENT]
-        if parent == OWN_PARENT:
-            hits[i, PARENT] = i
+        hits[i, column.ID] = i
+        parent = hits[i, column.PARENT]
+        if parent == column.OWN_PARENT:
+            hits[i, column.PARENT] = i
         elif 0 <= parent <= largest and new[parent] >= 0:
-            hits[i, PARENT] = new[parent]
+            hits[i, column.PARENT] = new[parent]
         else:
-            hits[i, PARENT] = NO_PARENT
+            hits[i, column.PARENT] = column.NO_PARENT
 
 
 @exact_inner
@@ -210,25 +183,29 @@ def select_secondaries(hits, n, integers, floats, check_strand):
     n_secondary = 0
     for i in range(n):
         hit = hits[i]
-        parent = hit[PARENT]
-        keep = parent == i or hit[INVERSION] != 0
+        parent = hit[column.PARENT]
+        keep = parent == i or hit[column.INVERSION] != 0
         if not keep:
             other = hits[parent]
             if n_secondary >= integers[BEST_N]:
                 continue
             if (
-                np.float32(hit[SCORE]) >= np.float32(other[SCORE]) * floats[PRI_RATIO]
-                or hit[SCORE] + 2 * integers[K] >= other[SCORE]
+                np.float32(hit[column.SCORE]) >= np.float32(other[column.SCORE]) * floats[PRI_RATIO]
+                or hit[column.SCORE] + 2 * integers[K] >= other[column.SCORE]
             ):
                 keep = not (
-                    hit[QS] == other[QS]
-                    and hit[QE] == other[QE]
-                    and hit[CONTIG] == other[CONTIG]
-                    and hit[RS] == other[RS]
-                    and hit[RE] == other[RE]
+                    hit[column.QS] == other[column.QS]
+                    and hit[column.QE] == other[column.QE]
+                    and hit[column.CONTIG] == other[column.CONTIG]
+                    and hit[column.RS] == other[column.RS]
+                    and hit[column.RE] == other[column.RE]
                 )
-            elif check_strand and hit[SCORE] > np.int64(integers[MAX_GAP] * 0.8) and hit[REVERSE] != other[REVERSE]:
-                hit[RETAINED] = 1
+            elif (
+                check_strand
+                and hit[column.SCORE] > np.int64(integers[MAX_GAP] * 0.8)
+                and hit[column.REVERSE] != other[column.REVERSE]
+            ):
+                hit[column.RETAINED] = 1
                 keep = True
             if keep:
                 n_secondary += 1
@@ -245,7 +222,7 @@ def set_divergence(hits, n, x, y, seeds, read_length, contig_lengths):
     """Estimate the divergence of each hit from the share of seeds on it that have matched."""
     n_seeds = seeds.shape[0]
     for i in range(n):
-        hits[i, DIVERGENCE] = -1
+        hits[i, column.DIVERGENCE] = -1
     if n_seeds == 0:
         return
     total = 0
@@ -254,10 +231,10 @@ def set_divergence(hits, n, x, y, seeds, read_length, contig_lengths):
     average = np.float32(total) / np.float32(n_seeds)
     for i in range(n):
         hit = hits[i]
-        if hit[COUNT] == 0:
+        if hit[column.COUNT] == 0:
             continue
-        reverse = hit[REVERSE]
-        at = hit[FIRST] + hit[COUNT] - 1 if reverse else hit[FIRST]
+        reverse = hit[column.REVERSE]
+        at = hit[column.FIRST] + hit[column.COUNT] - 1 if reverse else hit[column.FIRST]
         step = -1 if reverse else 1
         place = _place_on_read(y[at], reverse, read_length)
         low = 0
@@ -275,21 +252,24 @@ def set_divergence(hits, n, x, y, seeds, read_length, contig_lengths):
         matched = 1
         at += step
         s = low + 1
-        while s < n_seeds and matched < hit[COUNT]:
+        while s < n_seeds and matched < hit[column.COUNT]:
             if (seeds[s] & 0xFFFFFFFF) == _place_on_read(y[at], reverse, read_length):
                 matched += 1
                 last = s
                 at += step
             s += 1
         n_all = last - first + 1
-        if np.float32(hit[QS]) > average and np.float32(hit[RS]) > average:
+        if np.float32(hit[column.QS]) > average and np.float32(hit[column.RS]) > average:
             n_all += 1
-        if np.float32(read_length - hit[QS]) > average and np.float32(contig_lengths[hit[CONTIG]] - hit[RE]) > average:
+        if (
+            np.float32(read_length - hit[column.QS]) > average
+            and np.float32(contig_lengths[hit[column.CONTIG]] - hit[column.RE]) > average
+        ):
             n_all += 1
         value = np.float32(0)
         if matched < n_all:
             value = np.float32(1.0 - math.pow(matched / n_all, 1.0 / np.float64(average)))
-        hit[DIVERGENCE] = np.int64(np.float64(value) * np.float64(1 << DIVERGENCE_BITS))
+        hit[column.DIVERGENCE] = np.int64(np.float64(value) * np.float64(1 << column.DIVERGENCE_BITS))
 
 
 @exact_inner
@@ -304,12 +284,16 @@ def _place_on_read(y, reverse, read_length):
 def drop_retained(hits, n):
     """Drop hits on the other strand that diverge much more than their parents; return how many stay."""
     kept = 0
-    scale = 1.0 / np.float64(1 << DIVERGENCE_BITS)
+    scale = 1.0 / np.float64(1 << column.DIVERGENCE_BITS)
     for i in range(n):
-        value = np.float32(hits[i, DIVERGENCE] * scale) if hits[i, DIVERGENCE] >= 0 else np.float32(-1)
-        parent = hits[i, PARENT]
-        of_parent = np.float32(hits[parent, DIVERGENCE] * scale) if hits[parent, DIVERGENCE] >= 0 else np.float32(-1)
-        if not hits[i, RETAINED] or value < of_parent * np.float32(5) or value < np.float32(0.01):
+        value = np.float32(hits[i, column.DIVERGENCE] * scale) if hits[i, column.DIVERGENCE] >= 0 else np.float32(-1)
+        parent = hits[i, column.PARENT]
+        of_parent = (
+            np.float32(hits[parent, column.DIVERGENCE] * scale)
+            if hits[parent, column.DIVERGENCE] >= 0
+            else np.float32(-1)
+        )
+        if not hits[i, column.RETAINED] or value < of_parent * np.float32(5) or value < np.float32(0.01):
             copy_hit(hits, kept, i)
             kept += 1
     return kept

@@ -6,7 +6,7 @@ equal hits, which a hash of the read's name decides.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from f5py.mapping.hits._hits_numba import (
     set_parents,
 )
 from f5py.mapping.hits._mapping_quality_numba import rank_reads
+from f5py.mapping.index.packed_bases import both_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import AVA, BW_LONG, SPLICED, Parameters
@@ -38,13 +39,6 @@ from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: So many hits are ranked before workers would have come.
 _FEW_HITS = 1 << 14
-
-
-class ChainedCounts(NamedTuple):
-    """Numbers of each read's hits and anchors from `chain_reads`."""
-
-    hits: NDArray[np.int64]  # shape (n_reads,)
-    anchors: NDArray[np.int64]  # shape (n_reads,)
 
 
 @exact_inner
@@ -131,7 +125,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scrat
 
 
 @exact_kernel
-def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut, counts):
+def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut, n_hits, n_anchors):
     """Find the hits of reads as far as chains tell.
 
     Parameters
@@ -143,7 +137,7 @@ def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut,
     parameters : f5py.mapping.settings.Parameters
     cut : f5py.mapping.chain.joins.CutChains
         The first chains of all reads, or no element.
-    counts : ChainedCounts
+    n_hits, n_anchors : int64, shape (n_reads,)
         Filled.
 
     Returns
@@ -160,52 +154,27 @@ def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut,
     n_all = 0
     all_x = np.empty(1 << 12, np.uint64)
     all_y = np.empty(1 << 12, np.int64)
-    n_anchors = 0
+    n_all_anchors = 0
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch)
-        counts.hits[read] = m
-        counts.anchors[read] = x.shape[0]
+        n_hits[read] = m
+        n_anchors[read] = x.shape[0]
         for j in range(m):
             all_hits, n_all = extended(all_hits, n_all, hits[j])
-        all_x, _ = extended(all_x, n_anchors, x)
-        all_y, n_anchors = extended(all_y, n_anchors, y)
-    return done[:n_done], all_hits[:n_all], all_x[:n_anchors], all_y[:n_anchors]
+        all_x, _ = extended(all_x, n_all_anchors, x)
+        all_y, n_all_anchors = extended(all_y, n_all_anchors, y)
+    return done[:n_done], all_hits[:n_all], all_x[:n_all_anchors], all_y[:n_all_anchors]
 
 
 #: Cells of a matrix over a long intron; pages of this room that are never needed are never used.
 _INTRON_CELLS = 1 << 26
 
 
-class HitCounts(NamedTuple):
-    """Numbers of each read's hits and operations from `align_reads`."""
-
-    # hits, ops: shape (n_reads,): operations are those of all hits
-    hits: NDArray[np.int64]
-    ops: NDArray[np.int64]
-
-
-@exact_inner
-def strands_of(bases, begin, length):
-    """Codes of a read, then of its reverse complement."""
-    strands = np.empty(2 * length, np.uint8)
-    source = bases[begin : begin + length]
-    forward = strands[:length]
-    for j in range(length):
-        forward[j] = source[j]
-    backward = strands[length:]
-    # unsigned: such an index cannot count from the end, so that the loop becomes one of vectors
-    last = np.uint64(length - 1)
-    for i in range(np.uint64(length)):
-        base = source[last - i]
-        backward[i] = np.uint8(3) - base if base < 4 else np.uint8(4)
-    return strands
-
-
 @exact_kernel
-def align_reads(queue, reads, columns, chained, contigs, integers, made, junctions, counts):
+def align_reads(queue, reads, columns, chained, contigs, integers, made, junctions, n_hits, n_ops):
     """Align the hits of reads base by base.
 
     Parameters
@@ -220,7 +189,7 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
         Each thread has a cursor of its own.
     junctions : int64, shape (n, 3), optional
         Of spliced reads: annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
-    counts : HitCounts
+    n_hits, n_ops : int64, shape (n_reads,)
         Filled.
 
     Returns
@@ -241,12 +210,13 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     aligner = Aligner(integers, made, new_room())
     introns = None if junctions is None else (junctions, np.empty(_INTRON_CELLS, np.uint8))
     ops = np.empty(1 << 12, np.int64)
+    strands = np.empty(0, np.uint8)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         first = chained.offsets[read]
         m = chained.offsets[read + 1] - first
-        n_ops = 0
+        n_ops[read] = 0
         if m > 0:
             hits = np.empty((m + 2, N_FIELDS), np.int64)
             for j in range(m):
@@ -254,47 +224,19 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
                     hits[j, field] = chained.table[first + j, field]
             begin = columns.offsets[read]
             length = columns.offsets[read + 1] - begin
+            strands = both_strands(columns.codes[begin : begin + length], strands)
             x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
             y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
             made.cursor[0] = made.offsets[read]
             made.cursor[1] = made.offsets[read + 1]
-            anchored = AnchoredRead(x, y, strands_of(columns.codes, begin, length), length)
-            hits, m, ops, n_ops = align_hits_of_read(hits, m, anchored, contigs, aligner, introns, ops)
+            anchored = AnchoredRead(x, y, strands, length)
+            hits, m, ops, n = align_hits_of_read(hits, m, anchored, contigs, aligner, introns, ops)
             for j in range(m):
                 all_hits, n_all = extended(all_hits, n_all, hits[j])
-            all_ops, n_all_ops = extended(all_ops, n_all_ops, ops[:n_ops])
-        counts.hits[read] = m
-        counts.ops[read] = n_ops
+            all_ops, n_all_ops = extended(all_ops, n_all_ops, ops[:n])
+            n_ops[read] = n
+        n_hits[read] = m
     return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]
-
-
-@exact_kernel
-def gather_hits(done, n_hits, offsets, op_offsets, source, target):
-    """Copy the hits that one thread has found to their places in the order of the reads.
-
-    Parameters
-    ----------
-    done : int64
-        The reads in the order in which the thread took them.
-    n_hits : int64, shape (n_reads,)
-    offsets : int64, shape (n_reads + 1,)
-        Of the reads' hits.
-    op_offsets : int64, shape (n_reads + 1,) or (0,)
-        Where the operations of each read begin; without any they stay as they are.
-    source : int64, shape (n * N_FIELDS,)
-        The hits of `done`.
-    target : int64, shape (offsets[-1], N_FIELDS)
-        Filled for `done`.
-    """
-    at = 0
-    for i in range(done.shape[0]):
-        read = done[i]
-        for j in range(n_hits[read]):
-            for field in range(N_FIELDS):
-                target[offsets[read] + j, field] = source[at + field]
-            if op_offsets.shape[0] > 0:
-                target[offsets[read] + j, OPS] += op_offsets[read]
-            at += N_FIELDS
 
 
 def chain_hits(
@@ -313,25 +255,24 @@ def chain_hits(
     joins : Joins, optional
         The first chains, if they have been cut; those not yet joined that are to be are joined here.
     """
-
     anchors = batch.anchors
     assert anchors is not None
     n = len(batch)
-    counts = ChainedCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
+    n_hits, n_anchors = np.zeros((2, n), np.int64)
     cut = made_room(0, anchors) if joins is None else joins.cut
     results: list[Any] = []
     seconds = pool.run(
         collecting(chain_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, anchors,
-        np.diff(index.offsets), parameters, cut, counts, order=batch.number,
+        np.diff(index.offsets), parameters, cut, n_hits, n_anchors, order=batch.number,
     )  # fmt: skip
     batch.anchors = anchors.without_places()
-    offsets, anchor_offsets = offsets_of(counts.hits), offsets_of(counts.anchors)
+    offsets, anchor_offsets = offsets_of(n_hits), offsets_of(n_anchors)
     table = np.empty((offsets[-1], N_FIELDS), np.int64)
     x, y = np.empty(anchor_offsets[-1], np.uint64), np.empty(anchor_offsets[-1], np.int64)
     for done, found, found_x, found_y in results:
-        gather_hits(done, counts.hits, offsets, np.empty(0, np.int64), found, table)
-        copy_to_places(done, counts.anchors, anchor_offsets, found_x, x)
-        copy_to_places(done, counts.anchors, anchor_offsets, found_y, y)
+        copy_to_places(done, N_FIELDS * n_hits, N_FIELDS * offsets, found, table.reshape(-1))
+        copy_to_places(done, n_anchors, anchor_offsets, found_x, x)
+        copy_to_places(done, n_anchors, anchor_offsets, found_y, y)
     batch.chained = ChainedHits(table, offsets, x, y, anchor_offsets)
     return seconds
 
@@ -361,21 +302,22 @@ def align_hits(
     chained = batch.chained
     assert chained is not None
     n = len(batch)
-    counts = HitCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
+    n_hits, n_ops = np.zeros((2, n), np.int64)
     keys, made_results, made_ops, made_offsets = made or no_alignments(n)
     there = Made(keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
     results: list[Any] = []
     seconds = pool.run(
         collecting(align_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,
-        contigs_of(index), parameters.integers, there, junctions, counts, order=batch.number,
+        contigs_of(index), parameters.integers, there, junctions, n_hits, n_ops, order=batch.number,
     )  # fmt: skip
     batch.chained = None
-    offsets, op_offsets = offsets_of(counts.hits), offsets_of(counts.ops)
+    offsets, op_offsets = offsets_of(n_hits), offsets_of(n_ops)
     table = np.empty((offsets[-1], N_FIELDS), np.int64)
     ops = np.empty(op_offsets[-1], np.int64)
     for done, found, found_ops in results:
-        gather_hits(done, counts.hits, offsets, op_offsets, found, table)
-        copy_to_places(done, counts.ops, op_offsets, found_ops, ops)
+        copy_to_places(done, N_FIELDS * n_hits, N_FIELDS * offsets, found, table.reshape(-1))
+        copy_to_places(done, n_ops, op_offsets, found_ops, ops)
+    table[:, OPS] += np.repeat(op_offsets[:-1], n_hits)
     batch.hits = Hits(table, offsets, ops)
     return seconds
 
@@ -387,7 +329,6 @@ def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> 
 
     Return the seconds that all threads together have worked.
     """
-
     hits, chained = batch.hits, batch.chained
     is_aligned = hits is not None
     if hits is None:

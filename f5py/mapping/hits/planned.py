@@ -15,10 +15,10 @@ from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.hit_table import COUNT
-from f5py.mapping.hits.hits import contigs_of, strands_of
-from f5py.mapping.index.packed_bases import base_at
+from f5py.mapping.hits.hits import contigs_of
+from f5py.mapping.index.packed_bases import base_at, both_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.index.seeds import collecting
+from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import HPC, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -52,6 +52,7 @@ def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
     n_done = 0
     keys = np.empty((256, N_KEYS), np.int64)
     n_keys = 0
+    strands = np.empty(0, np.uint8)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done[n_done] = read
@@ -62,7 +63,8 @@ def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
         begin = columns.offsets[read]
         length = columns.offsets[read + 1] - begin
         # homopolymers alone are looked at
-        strands = strands_of(columns.codes, begin, length) if integers[HPC] else columns.codes[:0]
+        if integers[HPC]:
+            strands = both_strands(columns.codes[begin : begin + length], strands)
         x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
         # flags are set again where the hits are aligned
         y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]].copy()
@@ -80,29 +82,6 @@ def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
             n_keys += found
             n_planned[read] += found
     return done[:n_done], keys[:n_keys]
-
-
-@exact_kernel
-def gather_keys(done, n_planned, offsets, source, target):
-    """Copy the stretches that one thread has listed to their places in the order of the reads.
-
-    Parameters
-    ----------
-    done, source
-        Results of `plan_reads`.
-    n_planned : int64, shape (n_reads,)
-    offsets : int64, shape (n_reads + 1,)
-        Of the reads' stretches.
-    target : int64, shape (offsets[-1], N_KEYS)
-        Filled for `done`.
-    """
-    at = 0
-    for i in range(done.shape[0]):
-        read = done[i]
-        for j in range(n_planned[read]):
-            for k in range(N_KEYS):
-                target[offsets[read] + j, k] = source[at, k]
-            at += 1
 
 
 @exact_kernel
@@ -167,7 +146,6 @@ class Stretches:
     @classmethod
     def of(cls, batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> Stretches:
         """List the stretches of a batch with chained hits."""
-
         assert batch.chained is not None
         n = len(batch)
         n_planned = np.zeros(n, np.int64)
@@ -179,12 +157,11 @@ class Stretches:
         offsets = offsets_of(n_planned)
         keys = np.empty((offsets[-1], N_KEYS), np.int64)
         for done, found in results:
-            gather_keys(done, n_planned, offsets, found, keys)
+            copy_to_places(done, N_KEYS * n_planned, N_KEYS * offsets, found.reshape(-1), keys.reshape(-1))
         return cls(batch, index, pool, keys, offsets)
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
         """Copy the bases of stretches to where they stand one after another, the target's before the query's."""
-
         batch = self.batch
         self.pool.run(
             pack_stretches, np.arange(-(-len(chosen) // _AT_A_TIME)), _AT_A_TIME,

@@ -78,6 +78,24 @@ def pack_letters(queue, pieces, size, letters, words, masks):
 
 
 @exact_inner
+def both_strands(codes, room):
+    """Copy a read's codes, then those of its reverse complement, to `room` or a longer array; return that."""
+    n = codes.shape[0]
+    if room.shape[0] < 2 * n:
+        room = np.empty(2 * n, np.uint8)
+    forward = room[:n]
+    for i in range(n):
+        forward[i] = codes[i]
+    backward = room[n : 2 * n]
+    # unsigned: such an index cannot count from the end, so that the loop becomes one of vectors
+    last = np.uint64(n - 1)
+    for i in range(np.uint64(n)):
+        base = codes[last - i]
+        backward[i] = np.uint8(3) - base if base < 4 else np.uint8(4)
+    return room
+
+
+@exact_inner
 def base_at(bases, i):
     """Return the code of base `i`: 0 to 3, 4 for an unknown one."""
     at = np.uint64(i)

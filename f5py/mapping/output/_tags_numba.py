@@ -3,32 +3,11 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.hit_table import (
-    ALIGNED,
-    BLEN,
-    CONTIG,
-    ID,
-    MAPQ,
-    MLEN,
-    N_AMBI,
-    N_GAP,
-    N_GAPOPEN,
-    N_OPS,
-    OPS,
-    PARENT,
-    QE,
-    QS,
-    RE,
-    REVERSE,
-    RS,
-)
-from f5py.mapping.index.packed_bases import PackedBases, base_at
+from f5py.mapping import hit_table as column
+from f5py.mapping.index.packed_bases import base_at
 from f5py.text._format_numba import append_bytes, append_int
 
 #: Upper-case letters by code.
@@ -38,18 +17,6 @@ _CARET, _COLON, _STAR, _PLUS_SIGN, _MINUS_SIGN, _EQUALS, _TILDE = 94, 58, 42, 43
 _COMMA, _SEMICOLON = 44, 59
 #: Split of a double into two halves (Dekker), to see what a product has lost.
 _SPLITTER = 134217729.0
-
-
-@exact_inner
-def both_strands(codes, room):
-    """Return both strands of a read's codes, one behind the other, in `room` if that is long enough."""
-    n = 2 * codes.shape[0]
-    if room.shape[0] < n:
-        room = np.empty(n, np.uint8)
-    for j in range(codes.shape[0]):
-        room[j] = codes[j]
-        room[n - 1 - j] = 3 - codes[j] if codes[j] < 4 else 4
-    return room
 
 
 @exact_inner
@@ -75,24 +42,24 @@ def ten_thousandths(value):
 @exact_inner
 def divergence_of(hit):
     """Return the share of differing columns, with gaps counted once."""
-    columns = hit[BLEN] + hit[N_AMBI] - hit[N_GAP] + hit[N_GAPOPEN]
-    return 1.0 - hit[MLEN] / columns
+    columns = hit[column.BLEN] + hit[column.N_AMBI] - hit[column.N_GAP] + hit[column.N_GAPOPEN]
+    return 1.0 - hit[column.MLEN] / columns
 
 
 @exact_inner
 def length_of_md(hit, ops):
     """Return the most bytes of the MD or cs string of a hit."""
     n = 32
-    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+    for k in range(hit[column.OPS], hit[column.OPS] + hit[column.N_OPS]):
         n += 24 + (ops[k] >> 4) if 0 < ops[k] & 15 < 3 else 24
-    return n + 24 * (hit[BLEN] - hit[MLEN] + hit[N_AMBI]) + hit[MLEN]
+    return n + 24 * (hit[column.BLEN] - hit[column.MLEN] + hit[column.N_AMBI]) + hit[column.MLEN]
 
 
 @exact_inner
 def append_md(out, at, hit, ops, reference, r, strand, s):
     """Write the MD string of a hit with bases from `r` and `s` on; return the index after it."""
     run = 0
-    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+    for k in range(hit[column.OPS], hit[column.OPS] + hit[column.N_OPS]):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:
@@ -124,20 +91,10 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
     return at
 
 
-class Strands(NamedTuple):
-    """Aligned bases."""
-
-    reference: PackedBases  # of the contigs
-    r: int  # the hit's first base among them
-    strand: NDArray[np.uint8]  # codes of the read's strand
-    s: int  # the hit's first base there
-
-
 @exact_inner
-def append_cs(out, at, hit, ops, bases, is_long):
+def append_cs(out, at, hit, ops, reference, r, strand, s, is_long):
     """Write the cs string of a hit with bases from `r` and `s` on; return the index after it."""
-    reference, r, strand, s = bases
-    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+    for k in range(hit[column.OPS], hit[column.OPS] + hit[column.N_OPS]):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:
@@ -194,41 +151,33 @@ def _append_small(out, at, bases, first):
     return at + 2
 
 
-class TextColumn(NamedTuple):
-    """Concatenated texts."""
-
-    text: NDArray[np.uint8]  # shape (offsets[-1],)
-    offsets: NDArray[np.int64]  # shape (n + 1,)
-
-
 @exact_inner
-def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
+def append_other_hits(out, at, hits, first, end, h, read_length, names, name_offsets):
     """Write the value of tag SA: the other primary hits of the read; return the index after it."""
-    names, name_offsets = contigs
     for other in range(first, end):
         hit = hits[other]
-        if other == h or hit[PARENT] != hit[ID] or not hit[ALIGNED]:
+        if other == h or hit[column.PARENT] != hit[column.ID] or not hit[column.ALIGNED]:
             continue
-        at = append_bytes(out, at, names[name_offsets[hit[CONTIG]] : name_offsets[hit[CONTIG] + 1]])
+        at = append_bytes(out, at, names[name_offsets[hit[column.CONTIG]] : name_offsets[hit[column.CONTIG] + 1]])
         out[at] = _COMMA
-        at = append_int(out, at + 1, hit[RS] + 1)
+        at = append_int(out, at + 1, hit[column.RS] + 1)
         out[at] = _COMMA
-        out[at + 1] = _MINUS_SIGN if hit[REVERSE] else _PLUS_SIGN
+        out[at + 1] = _MINUS_SIGN if hit[column.REVERSE] else _PLUS_SIGN
         out[at + 2] = _COMMA
         at += 3
-        q = hit[QE] - hit[QS]
-        t = hit[RE] - hit[RS]
-        before = read_length - hit[QE] if hit[REVERSE] else hit[QS]
-        behind = hit[QS] if hit[REVERSE] else read_length - hit[QE]
+        q = hit[column.QE] - hit[column.QS]
+        t = hit[column.RE] - hit[column.RS]
+        before = read_length - hit[column.QE] if hit[column.REVERSE] else hit[column.QS]
+        behind = hit[column.QS] if hit[column.REVERSE] else read_length - hit[column.QE]
         at = _append_op(out, at, before, 83)
         at = _append_op(out, at, min(q, t), 77)
         at = _append_op(out, at, max(q - t, 0), 73)
         at = _append_op(out, at, max(t - q, 0), 68)
         at = _append_op(out, at, behind, 83)
         out[at] = _COMMA
-        at = append_int(out, at + 1, hit[MAPQ])
+        at = append_int(out, at + 1, hit[column.MAPQ])
         out[at] = _COMMA
-        at = append_int(out, at + 1, hit[BLEN] - hit[MLEN] + hit[N_AMBI])
+        at = append_int(out, at + 1, hit[column.BLEN] - hit[column.MLEN] + hit[column.N_AMBI])
         out[at] = _SEMICOLON
         at += 1
     return at
@@ -248,7 +197,7 @@ def _append_op(out, at, length, letter):
 def split_matches(hit, ops, reference, r, strand, s, out):
     """Write the operations of a hit with 7 (=) and 8 (X) in the place of M; return their number."""
     n = 0
-    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+    for k in range(hit[column.OPS], hit[column.OPS] + hit[column.N_OPS]):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:

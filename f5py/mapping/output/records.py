@@ -13,45 +13,16 @@ from f5py.core.offsets import offsets_of
 from f5py.io.bam._bam_numba import put_integer
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping import hit_table as column
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.batch import ContigColumns, MappingBatch
-from f5py.mapping.hit_table import (
-    ALIGNED,
-    BLEN,
-    CONTIG,
-    COUNT,
-    DIVERGENCE,
-    DIVERGENCE_BITS,
-    DP_MAX,
-    DP_SCORE,
-    ID,
-    INVERSION,
-    MAPQ,
-    MLEN,
-    N_AMBI,
-    N_OPS,
-    OPS,
-    PARENT,
-    PRIMARY,
-    QE,
-    QS,
-    RE,
-    REVERSE,
-    RS,
-    SCORE,
-    SPLIT,
-    SUBSC,
-    TRANSCRIPT,
-)
+from f5py.mapping.index.packed_bases import both_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.output._tags_numba import (
-    Strands,
-    TextColumn,
     append_cs,
     append_md,
     append_other_hits,
-    both_strands,
     divergence_of,
     length_of_md,
     split_matches,
@@ -182,7 +153,7 @@ def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag
 @exact_inner
 def _split_operations(hit, ops, reference, r, strands, s, spread):
     """Split the matches of a hit into = and X in `spread` or a larger array; return it and their number."""
-    spread = grown(spread, hit[N_OPS] + 2 * (hit[MLEN] + hit[BLEN]) + 16)
+    spread = grown(spread, hit[column.N_OPS] + 2 * (hit[column.MLEN] + hit[column.BLEN]) + 16)
     return spread, split_matches(hit, ops, reference, r, strands, s, spread)
 
 
@@ -233,28 +204,28 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, s
             strands = both_strands(codes[begin : begin + length], strands)
         for h in range(first, end):
             hit = hits[h]
-            own = hit[ID] == hit[PARENT]
+            own = hit[column.ID] == hit[column.PARENT]
             if switches[NO_SECONDARY] and not own:
                 continue
-            flag = 16 if hit[REVERSE] else 0
+            flag = 16 if hit[column.REVERSE] else 0
             if not own:
                 flag |= 0x100
-            elif not hit[PRIMARY]:
+            elif not hit[column.PRIMARY]:
                 flag |= 0x800
             whole = flag & 0x900 == 0 or switches[SOFT_CLIPS] != 0
             clip = _HARD if flag & 0x800 and not switches[SOFT_CLIPS] else _SOFT
-            before = length - hit[QE] if hit[REVERSE] else hit[QS]
-            behind = hit[QS] if hit[REVERSE] else length - hit[QE]
-            r = contig_offsets[hit[CONTIG]] + hit[RS]
-            s = (length if hit[REVERSE] else 0) + before
-            these, first_op, n_ops = ops, hit[OPS], hit[N_OPS]
+            before = length - hit[column.QE] if hit[column.REVERSE] else hit[column.QS]
+            behind = hit[column.QS] if hit[column.REVERSE] else length - hit[column.QE]
+            r = contig_offsets[hit[column.CONTIG]] + hit[column.RS]
+            s = (length if hit[column.REVERSE] else 0) + before
+            these, first_op, n_ops = ops, hit[column.OPS], hit[column.N_OPS]
             if switches[EQX]:
                 spread, n_ops = _split_operations(hit, ops, reference, r, strands, s, spread)
                 these, first_op = spread, 0
             n_all_ops = n_ops + (before > 0) + (behind > 0)
             others = 96 * (end - first)
             for other in range(first, end):
-                contig = hits[other, CONTIG]
+                contig = hits[other, column.CONTIG]
                 others += contig_name_offsets[contig + 1] - contig_name_offsets[contig]
             out = grown(
                 out, at + 512 + name_length + n_tags + 4 * n_all_ops + 2 * length + 2 * length_of_md(hit, ops) + others
@@ -263,48 +234,46 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, s
             from_base = 0
             if not whole and flag & 0x800:
                 from_base = before
-                n_bases = hit[QE] - hit[QS]
+                n_bases = hit[column.QE] - hit[column.QS]
             record = at
             is_long = n_all_ops > _MOST_OPS
             at = _put_head(
-                out, at, hit[CONTIG], hit[RS], name_length, hit[MAPQ], _bin(hit[RS], hit[RE]),
-                2 if is_long else n_all_ops, flag, n_bases,
+                out, at, hit[column.CONTIG], hit[column.RS], name_length, hit[column.MAPQ],
+                _bin(hit[column.RS], hit[column.RE]), 2 if is_long else n_all_ops, flag, n_bases,
             )  # fmt: skip
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             if is_long:
                 at = put_integer(out, at, (n_bases << 4) | _SOFT, 4)
-                at = put_integer(out, at, ((hit[RE] - hit[RS]) << 4) | _SKIP, 4)
+                at = put_integer(out, at, ((hit[column.RE] - hit[column.RS]) << 4) | _SKIP, 4)
             else:
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
             if n_bases > 0:
                 at = _put_bases(
                     out, at, letters, qualities, begin, length, from_base, from_base + n_bases,
-                    hit[REVERSE] != 0,
+                    hit[column.REVERSE] != 0,
                 )  # fmt: skip
-            at = _put_tag(out, at, 78, 77, hit[BLEN] - hit[MLEN] + hit[N_AMBI])  # NM
+            at = _put_tag(out, at, 78, 77, hit[column.BLEN] - hit[column.MLEN] + hit[column.N_AMBI])  # NM
             if not switches[NO_CHAINS]:
-                at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
-            at = _put_tag(out, at, 65, 83, hit[DP_SCORE])  # AS
-            at = _put_tag(out, at, 110, 110, hit[N_AMBI])  # nn
-            if hit[TRANSCRIPT]:
-                at = put_integer(out, at, 0x417374 | ((43 if hit[TRANSCRIPT] == 1 else 45) << 24), 4)  # ts:A
-            letter = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
+                at = _put_tag(out, at, 109, 115, hit[column.DP_MAX])  # ms
+            at = _put_tag(out, at, 65, 83, hit[column.DP_SCORE])  # AS
+            at = _put_tag(out, at, 110, 110, hit[column.N_AMBI])  # nn
+            if hit[column.TRANSCRIPT]:
+                at = put_integer(out, at, 0x417374 | ((43 if hit[column.TRANSCRIPT] == 1 else 45) << 24), 4)  # ts:A
+            letter = (73 if own else 105) if hit[column.INVERSION] else (80 if own else 83)
             at = put_integer(out, at, 0x417074 | (letter << 24), 4)  # tp:A
             if not switches[NO_CHAINS]:
-                at = _put_tag(out, at, 99, 109, hit[COUNT])  # cm
-                at = _put_tag(out, at, 115, 49, hit[SCORE])  # s1
+                at = _put_tag(out, at, 99, 109, hit[column.COUNT])  # cm
+                at = _put_tag(out, at, 115, 49, hit[column.SCORE])  # s1
                 if own:
-                    at = _put_tag(out, at, 115, 50, hit[SUBSC])  # s2
+                    at = _put_tag(out, at, 115, 50, hit[column.SUBSC])  # s2
             at = put_integer(out, at, 0x666564, 3)  # de:f
             single[0] = ten_thousandths(divergence_of(hit)) / 10000.0
             at = put_integer(out, at, np.int64(single.view(np.int32)[0]), 4)
-            if hit[SPLIT]:
-                at = _put_tag(out, at, 122, 100, hit[SPLIT])  # zd
+            if hit[column.SPLIT]:
+                at = _put_tag(out, at, 122, 100, hit[column.SPLIT])  # zd
             if own:
                 begin_tag = at
-                at = append_other_hits(
-                    out, at + 3, hits, first, end, h, length, TextColumn(contig_names, contig_name_offsets)
-                )
+                at = append_other_hits(out, at + 3, hits, first, end, h, length, contig_names, contig_name_offsets)
                 if at > begin_tag + 3:
                     put_integer(out, begin_tag, 0x5A4153, 3)  # SA:Z
                     out[at] = 0
@@ -318,7 +287,7 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, s
                 at += 1
             if switches[WITH_CS]:
                 at = put_integer(out, at, 0x5A7363, 3)  # cs:Z
-                at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
+                at = append_cs(out, at, hit, ops, reference, r, strands, s, switches[LONG_CS] != 0)
                 out[at] = 0
                 at += 1
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
@@ -445,13 +414,13 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, siz
             strands = both_strands(codes[begin : begin + length], strands)
         for h in range(first, end):
             hit = hits[h]
-            own = hit[ID] == hit[PARENT]
+            own = hit[column.ID] == hit[column.PARENT]
             if switches[NO_SECONDARY] and not own:
                 continue
-            contig = contig_names[contig_name_offsets[hit[CONTIG]] : contig_name_offsets[hit[CONTIG] + 1]]
-            r = contig_offsets[hit[CONTIG]] + hit[RS]
-            s = length + length - hit[QE] if hit[REVERSE] else hit[QS]
-            these, first_op, n_ops = ops, hit[OPS], hit[N_OPS]
+            contig = contig_names[contig_name_offsets[hit[column.CONTIG]] : contig_name_offsets[hit[column.CONTIG] + 1]]
+            r = contig_offsets[hit[column.CONTIG]] + hit[column.RS]
+            s = length + length - hit[column.QE] if hit[column.REVERSE] else hit[column.QS]
+            these, first_op, n_ops = ops, hit[column.OPS], hit[column.N_OPS]
             if switches[EQX]:
                 spread, n_ops = _split_operations(hit, ops, reference, r, strands, s, spread)
                 these, first_op = spread, 0
@@ -459,46 +428,46 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, siz
             out = grown(out, at + room)
             at = append_bytes(out, at, name)
             at = _append_column(out, at, length)
-            at = _append_column(out, at, hit[QS])
-            at = _append_column(out, at, hit[QE])
+            at = _append_column(out, at, hit[column.QS])
+            at = _append_column(out, at, hit[column.QE])
             out[at] = _TAB
-            out[at + 1] = 45 if hit[REVERSE] else 43
+            out[at + 1] = 45 if hit[column.REVERSE] else 43
             out[at + 2] = _TAB
             at = append_bytes(out, at + 3, contig)
-            at = _append_column(out, at, contig_offsets[hit[CONTIG] + 1] - contig_offsets[hit[CONTIG]])
-            at = _append_column(out, at, hit[RS])
-            at = _append_column(out, at, hit[RE])
-            at = _append_column(out, at, hit[MLEN])
-            at = _append_column(out, at, hit[BLEN])
-            at = _append_column(out, at, hit[MAPQ])
-            if hit[ALIGNED]:
-                at = _append_tag(out, at, _NM, hit[BLEN] - hit[MLEN] + hit[N_AMBI])
+            at = _append_column(out, at, contig_offsets[hit[column.CONTIG] + 1] - contig_offsets[hit[column.CONTIG]])
+            at = _append_column(out, at, hit[column.RS])
+            at = _append_column(out, at, hit[column.RE])
+            at = _append_column(out, at, hit[column.MLEN])
+            at = _append_column(out, at, hit[column.BLEN])
+            at = _append_column(out, at, hit[column.MAPQ])
+            if hit[column.ALIGNED]:
+                at = _append_tag(out, at, _NM, hit[column.BLEN] - hit[column.MLEN] + hit[column.N_AMBI])
                 if not switches[NO_CHAINS]:
-                    at = _append_tag(out, at, _MS, hit[DP_MAX])
-                at = _append_tag(out, at, _AS, hit[DP_SCORE])
-                at = _append_tag(out, at, _NN, hit[N_AMBI])
-            if hit[TRANSCRIPT]:
+                    at = _append_tag(out, at, _MS, hit[column.DP_MAX])
+                at = _append_tag(out, at, _AS, hit[column.DP_SCORE])
+                at = _append_tag(out, at, _NN, hit[column.N_AMBI])
+            if hit[column.TRANSCRIPT]:
                 at = append_bytes(out, at, _TS)
-                out[at] = 43 if hit[TRANSCRIPT] == 1 else 45
+                out[at] = 43 if hit[column.TRANSCRIPT] == 1 else 45
                 at += 1
             at = append_bytes(out, at, _TP)
-            out[at] = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
+            out[at] = (73 if own else 105) if hit[column.INVERSION] else (80 if own else 83)
             at += 1
             if not switches[NO_CHAINS]:
-                at = _append_tag(out, at, _CM, hit[COUNT])
-                at = _append_tag(out, at, _S1, hit[SCORE])
+                at = _append_tag(out, at, _CM, hit[column.COUNT])
+                at = _append_tag(out, at, _S1, hit[column.SCORE])
                 if own:
-                    at = _append_tag(out, at, _S2, hit[SUBSC])
-            if hit[ALIGNED]:
+                    at = _append_tag(out, at, _S2, hit[column.SUBSC])
+            if hit[column.ALIGNED]:
                 at = _append_share(out, append_bytes(out, at, _DE), divergence_of(hit))
-            elif hit[DIVERGENCE] >= 0:
-                share = hit[DIVERGENCE] / np.float64(1 << DIVERGENCE_BITS)
+            elif hit[column.DIVERGENCE] >= 0:
+                share = hit[column.DIVERGENCE] / np.float64(1 << column.DIVERGENCE_BITS)
                 at = _append_share(out, append_bytes(out, at, _DV), share)
-            if hit[SPLIT]:
-                at = _append_tag(out, at, _ZD, hit[SPLIT])
+            if hit[column.SPLIT]:
+                at = _append_tag(out, at, _ZD, hit[column.SPLIT])
             if not switches[NO_CHAINS]:
                 at = _append_tag(out, at, _RL, rep_len[read])
-            if hit[ALIGNED]:
+            if hit[column.ALIGNED]:
                 at = append_bytes(out, at, _CG)
                 for k in range(first_op, first_op + n_ops):
                     at = append_int(out, at, these[k] >> 4)
@@ -506,7 +475,7 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, siz
                     at += 1
                 if switches[WITH_CS]:
                     at = append_bytes(out, at, _CS)
-                    at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
+                    at = append_cs(out, at, hit, ops, reference, r, strands, s, switches[LONG_CS] != 0)
                 if switches[WITH_MD]:
                     at = append_bytes(out, at, _MD)
                     at = append_md(out, at, hit, ops, reference, r, strands, s)
@@ -553,7 +522,6 @@ def records_of(
     batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
     """Format the BAM records of a batch in the order of the reads; return them and their number."""
-
     return _format_reads(records_of_reads, batch, index, names, style, pool)
 
 
@@ -561,7 +529,6 @@ def paf_lines_of(
     batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
     """Format the PAF lines of a batch with hits, in the order of the reads; return them and their number."""
-
     return _format_reads(lines_of_reads, batch, index, names, style, pool)
 
 

@@ -16,7 +16,7 @@ from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.segments import Segments, nothing_stops
 from f5py.mapping.gpu import chains
-from f5py.mapping.gpu.chains import GpuChaining, made_anchors
+from f5py.mapping.gpu.chains import GpuChaining, trial_anchors
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
@@ -98,7 +98,7 @@ def compared(
 @pytest.mark.parametrize("zero_copy", [False, True])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_equals_the_cpu_threads(device, pool, search, zero_copy):
-    n_scored = compared(device, pool, made_anchors(), ONT._replace(**SEARCHES[search]), zero_copy=zero_copy)
+    n_scored = compared(device, pool, trial_anchors(), ONT._replace(**SEARCHES[search]), zero_copy=zero_copy)
     is_forward = search in ("no skip", "few tried")
     assert (sum(n_scored[:2]) > 0) == is_forward
     assert [count > 0 for count in n_scored[2:]] == 2 * [not is_forward]
@@ -130,7 +130,7 @@ def test_predecessors_that_are_not_held_in_shared_memory(device, pool, monkeypat
 def test_both_ways_to_share_the_work_of_a_forward_transform(device, pool, monkeypatch):
     for wide, n in ((0, 2), (1 << 20, 0)):
         monkeypatch.setattr(chains, "_WIDE", wide)
-        found = compared(device, pool, made_anchors(), ONT._replace(max_skip=5000))
+        found = compared(device, pool, trial_anchors(), ONT._replace(max_skip=5000))
         assert [count > 0 for count in found] == [n == 2, n == 0, False, False]
 
 
@@ -139,7 +139,7 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch, s
     from f5py.compute.gpu.device import open_device
 
     monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
-    compared(open_device(0), pool, made_anchors(), ONT._replace(**SEARCHES[search]), n_times=1)
+    compared(open_device(0), pool, trial_anchors(), ONT._replace(**SEARCHES[search]), n_times=1)
 
 
 def test_several_rounds_and_segments_for_the_cpu_threads(device, pool, monkeypatch):
@@ -149,7 +149,7 @@ def test_several_rounds_and_segments_for_the_cpu_threads(device, pool, monkeypat
     for name in ("_BLOCK_NS", "_WARP_NS"):
         monkeypatch.setattr(chains, name, (100, 0))
     monkeypatch.setattr(chains, "_CPU_NS", (100 / 12 * pool.n_threads, 0))
-    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 2 * 6 * 190, 2 * 6 * 190]
+    assert compared(device, pool, trial_anchors(), ONT) == [0, 0, 2 * 6 * 190, 2 * 6 * 190]
 
 
 def test_segments_that_do_not_fit_into_the_arena(device, pool, monkeypatch):
@@ -180,11 +180,11 @@ def test_cpu_threads_take_the_longest_segments_if_that_ends_sooner(device, pool,
 
 def test_few_pairs_are_left_to_the_cpu_threads(device, pool, monkeypatch):
     monkeypatch.setattr(chains, "_FEW_PAIRS", 1 << 40)
-    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 0, 0]
+    assert compared(device, pool, trial_anchors(), ONT) == [0, 0, 0, 0]
 
 
 def test_reads_too_long_for_the_gpu(device, pool):
-    anchors = made_anchors()
+    anchors = trial_anchors()
     batch, expected = batch_with(anchors), batch_with(anchors)
     batch.offsets = batch.offsets + np.array([0, 0, 1 << 24, 1 << 24, 1 << 24, 1 << 24, 1 << 24])
     score_chains(expected, parameters(ONT, 10), pool)

@@ -15,7 +15,7 @@ from f5py.mapping.batch import Anchors
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import Joins, long_reach_of, made_room
 from f5py.mapping.gpu import joins as gpu_joins
-from f5py.mapping.gpu.joins import GpuJoins, are_joined_alike, made_joins
+from f5py.mapping.gpu.joins import GpuJoins, are_joined_alike, trial_joins
 from f5py.mapping.hits.hits import chain_hits
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import INNER_DISTANCE, PRESETS, MapSettings, parameters
@@ -84,7 +84,7 @@ def made_read(rng: np.random.Generator, n: int, n_places: int) -> tuple[np.ndarr
 
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_made_joins(device, pool, zero_copy):
-    joins = made_joins(parameters(ONT, 10), pool)
+    joins = trial_joins(parameters(ONT, 10), pool)
     assert len(joins.reads) == 6
     assert_joined_by(device, pool, joins, n_times=2, zero_copy=zero_copy)
     assert (joins.cut.p[: joins.cut.n_anchors[0]] >= 0).any()

@@ -20,7 +20,7 @@ from f5py.mapping.align._pair_alignment_numba import (
 )
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu import pair_alignments
-from f5py.mapping.gpu.pair_alignments import GpuAlignments, made_stretches, strands_of_one
+from f5py.mapping.gpu.pair_alignments import GpuAlignments, strands_of_one, trial_stretches
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.settings import PRESETS, Parameters, parameters
@@ -49,7 +49,7 @@ def stretches_of(
     band: int = _BAND,
 ) -> Stretches:  # fmt: skip
     """Stretches of one read, which has all queries on one of its strands."""
-    made = made_stretches(pool)
+    made = trial_stretches(pool)
     reference = np.concatenate([target for target, _ in these]).astype(np.uint8)
     read = np.concatenate([query for _, query in these]).astype(np.uint8)
     n = len(read)
@@ -107,7 +107,7 @@ def test_made_stretches(device, pool, preset, zero_copy):
     gpu = GpuAlignments(device, numbers, _MEMORY, _ROOM, zero_copy)
     gpu.check(numbers, pool)
     for _ in range(2):  # what the first ones have left does no harm
-        assert assert_as_by_the_cpu(gpu, made_stretches(pool), numbers).all()
+        assert assert_as_by_the_cpu(gpu, trial_stretches(pool), numbers).all()
     gpu.close()
 
 
@@ -115,7 +115,7 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch):
     monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
     numbers = parameters(PRESETS["map-ont"], 10)
     gpu = GpuAlignments(open_device(0), numbers, _MEMORY, _ROOM)
-    assert assert_as_by_the_cpu(gpu, made_stretches(pool), numbers).all()
+    assert assert_as_by_the_cpu(gpu, trial_stretches(pool), numbers).all()
 
 
 def test_several_rounds(device: GpuDevice, pool: WorkerPool, monkeypatch):

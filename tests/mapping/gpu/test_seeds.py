@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
 from f5py.compute.gpu.self_check import without_cache
 from f5py.mapping.gpu import seeds
-from f5py.mapping.gpu.seeds import GpuSeeds, made_reads
+from f5py.mapping.gpu.seeds import GpuSeeds, trial_reads
 from f5py.mapping.index.seeds import find_anchors, suits_gpu
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
@@ -146,7 +146,7 @@ def test_other_seeds_on_the_device_are_not_taken(device, pool, monkeypatch):
 def test_the_check_meets_all_that_there_is(pool):
     """Otherwise a device's mistake there would not show."""
     numbers = parameters(ONT, 10)
-    index, batch = made_reads(numbers, pool)
+    index, batch = trial_reads(numbers, pool)
     find_anchors(batch, index, numbers, pool)
     assert batch.anchors is not None
     n = np.diff(batch.anchors.offsets)

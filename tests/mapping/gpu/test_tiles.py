@@ -16,7 +16,7 @@ from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.gpu import tiles
-from f5py.mapping.gpu.tiles import GpuTiles, made_extensions
+from f5py.mapping.gpu.tiles import GpuTiles, trial_extensions
 from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import codes_of, index_kmers
 from f5py.threads.pool import WorkerPool
@@ -69,7 +69,7 @@ def compared(
     [(OURS, False, False), (OURS, True, True), (PAPER, False, True), (PAPER, True, False)],
 )
 def test_equals_the_cpu_threads(device, pool, these, zero_copy, plain):
-    made, targets = made_extensions()
+    made, targets = trial_extensions()
     gpu = compared(device, pool, made, targets, these, zero_copy=zero_copy, plain=plain)
     assert gpu.n_extended == 2 * len(made.table)
     integers = darwin_integers(these, 14, SCORES, 0)
@@ -81,14 +81,14 @@ def test_equals_the_cpu_threads(device, pool, these, zero_copy, plain):
 
 @pytest.mark.parametrize("scores", [(2, -1, -2, -2), (1, -3, -1, -1), (5, -4, -10, -1), (100, -60, -20, -3)])
 def test_other_scores(device, pool, scores):
-    compared(device, pool, *made_extensions(), scores=scores)
+    compared(device, pool, *trial_extensions(), scores=scores)
 
 
 def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch):
     from f5py.compute.gpu.device import open_device
 
     monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
-    compared(open_device(0), pool, *made_extensions())
+    compared(open_device(0), pool, *trial_extensions())
 
 
 def test_several_rounds_and_paths_for_the_cpu_threads(device, pool, monkeypatch):
@@ -96,13 +96,13 @@ def test_several_rounds_and_paths_for_the_cpu_threads(device, pool, monkeypatch)
     monkeypatch.setattr(tiles, "_FEWEST_PATHS", 800)
     monkeypatch.setattr(tiles, "_PATHS_OF_BASE", 0)
     monkeypatch.setattr(tiles.GpuTiles, "_check", lambda self: None)  # some of its paths are longer
-    made, targets = made_extensions()
+    made, targets = trial_extensions()
     gpu = compared(device, pool, made, targets)
     assert len(made.table) < gpu.n_extended < 2 * len(made.table)
 
 
 def test_what_is_left_to_the_cpu_threads(device, pool, monkeypatch):
-    made, targets = made_extensions()
+    made, targets = trial_extensions()
     monkeypatch.setattr(tiles.GpuTiles, "_check", lambda self: None)
     monkeypatch.setattr(tiles, "_MORE_BASES", int(made.offsets[-1]))
     assert compared(device, pool, made, targets, n_bases=0).n_extended > 0
