@@ -62,13 +62,7 @@ class _ChainPart(TransferredArrays):
 
 
 class GpuChaining(GpuPartPool[_ChainPart]):
-    """Backend that fills the scores and predecessors of a batch's anchors.
-
-    Attributes
-    ----------
-    n_scored : list of int
-        Anchors scored by each kernel.
-    """
+    """Backend that fills the scores and predecessors of a batch's anchors."""
 
     def __init__(
         self,
@@ -80,7 +74,7 @@ class GpuChaining(GpuPartPool[_ChainPart]):
         zero_copy: bool | None = None,
     ) -> None:
         super().__init__(device)
-        self.n_scored = [0, 0, 0, 0]
+        self.n_scored = [0, 0, 0, 0]  # anchors scored by each kernel
         self._parameters, self._pool = parameters, pool
         if reach_of(parameters) >= MOST_REACH:
             raise GpuUnavailableError(f"-g and -r are {MOST_REACH} or more")

@@ -49,25 +49,14 @@ class _JoinPart(TransferredArrays):
 
 
 class GpuJoins(GpuPartPool[_JoinPart]):
-    """Backend that scores the joins of a batch.
-
-    Parameters
-    ----------
-    memory : int
-        Most bytes of device memory; see `has_room`.
-
-    Attributes
-    ----------
-    n_joined : int
-        Reads with joins scored by the kernel.
-    """
+    """Backend that scores the joins of a batch, with at most `memory` bytes of the device."""
 
     def __init__(
         self, device: GpuDevice, parameters: Parameters, pool: WorkerPool, memory: int, max_bases: int,
         zero_copy: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(device)
-        self.n_joined = 0
+        self.n_joined = 0  # reads with joins scored by the kernel
         self._parameters, self._pool = parameters, pool
         self._functions = self._started(lambda: functions(device.number, (), "joins"))
         (self._penalties,) = self._started(lambda: copy_to_device(parameters.gap_penalty))

@@ -57,23 +57,7 @@ class _MemPart(TransferredArrays):
 class GpuMems(GpuPartPool[_MemPart]):
     """Backend that fills the anchors of a batch from maximal exact matches.
 
-    Parameters
-    ----------
-    device : GpuDevice
-        The current device of the calling thread.
-    bases : uint8
-        Bases of the reference, for a trial.
-    max_bases : int
-        Most bases of a batch (-K).
-    mem_frac : float or None
-        Share of the free memory to use.
-    zero_copy : bool or None
-        Let the kernels work on host memory instead of copies; None: on integrated GPUs.
-
-    Attributes
-    ----------
-    n_searched : int
-        Bases searched by the kernels.
+    It is checked with `bases` of the reference. `max_bases` is -K.
     """
 
     def __init__(
@@ -87,7 +71,7 @@ class GpuMems(GpuPartPool[_MemPart]):
         zero_copy: bool | None = None,
     ) -> None:
         super().__init__(device, goes_on="the search for matches", room_for="the FM-index")
-        self.n_searched = 0
+        self.n_searched = 0  # bases searched by the kernels
         self._search, self._pool = search, pool
         self._functions = self._started(lambda: functions(device.number, (), "matches"))
         self._index = self._started(lambda: _uploaded(search))

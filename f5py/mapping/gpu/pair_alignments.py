@@ -80,24 +80,13 @@ class _AlignmentPart(TransferredArrays):
 
 
 class GpuAlignments(GpuPartPool[_AlignmentPart]):
-    """Aligner of stretches.
-
-    Parameters
-    ----------
-    memory : int
-        Most bytes of device memory.
-
-    Attributes
-    ----------
-    n_aligned : int
-        Stretches aligned by the kernel.
-    """
+    """Aligner of stretches, with at most `memory` bytes of the device."""
 
     def __init__(
         self, device: GpuDevice, parameters: Parameters, memory: int, max_bases: int, zero_copy: bool = False
     ) -> None:
         super().__init__(device)
-        self.n_aligned = 0
+        self.n_aligned = 0  # stretches aligned by the kernels
         self._scores = [int(parameters.integers[at]) for at in _SCORES]
         packed = min(_MOST_PACKED, max(2 * max_bases, _FEWEST_PACKED))
         n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))

@@ -74,19 +74,9 @@ class _Index(NamedTuple):
 
 
 class GpuSeeds(GpuPartPool[_SeedPart]):
-    """Backend that finds the anchors of a batch.
+    """Backend that finds the anchors of a batch, with at most `memory` bytes of the device.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        See `f5py.mapping.index.seeds.suits_gpu`.
-    memory : int
-        Most bytes of device memory; see `has_room`.
-
-    Attributes
-    ----------
-    n_found : int
-        Reads with anchors found by the kernels.
+    See `f5py.mapping.index.seeds.suits_gpu` for `parameters`.
     """
 
     def __init__(
@@ -94,7 +84,7 @@ class GpuSeeds(GpuPartPool[_SeedPart]):
         max_bases: int = _MOST_BASES, zero_copy: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(device)
-        self.n_found = 0
+        self.n_found = 0  # reads with anchors found by the kernels
         self._reference, self._parameters, self._pool = index, parameters, pool
         self._functions = self._started(lambda: functions(device.number, (), "seeds"))
         self._index = self._started(lambda: _Index.of(index))

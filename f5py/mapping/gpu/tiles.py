@@ -66,13 +66,7 @@ class _TilePart(TransferredArrays):
 
 
 class GpuTiles(GpuPartPool[_TilePart]):
-    """Backend that extends the candidates of a batch against the targets of an index.
-
-    Attributes
-    ----------
-    n_extended : int
-        Candidates extended by the kernel.
-    """
+    """Backend that extends the candidates of a batch against the targets of an index."""
 
     def __init__(
         self,
@@ -85,7 +79,7 @@ class GpuTiles(GpuPartPool[_TilePart]):
         zero_copy: bool | None = None,
     ) -> None:
         super().__init__(device)
-        self.n_extended = 0
+        self.n_extended = 0  # candidates extended by the kernel
         self._all, self._integers, self._pool = targets, integers, pool
         if np.diff(targets.offsets).max(initial=0) >= _MOST_LENGTH:
             raise GpuUnavailableError(f"a sequence of the reference has {_MOST_LENGTH} bases or more")

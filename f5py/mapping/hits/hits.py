@@ -90,15 +90,7 @@ def close_gaps(hits, n_hits, x, y, n):
 
 @exact_inner
 def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch):
-    """Find the hits of a read as far as chains tell.
-
-    Returns
-    -------
-    hits : int64
-    n_hits : int
-    x, y : uint64, int64
-        The anchors of these hits.
-    """
+    """Turn the chains of a read into hits; return them, their number, and their anchors, x and y."""
     integers, floats, _ = parameters
     n = anchors.offsets[read + 1] - anchors.offsets[read]
     length = columns.offsets[read + 1] - columns.offsets[read]
