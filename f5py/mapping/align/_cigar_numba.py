@@ -2,9 +2,9 @@
 
 import numpy as np
 
+import f5py.mapping.hit_table as column
+import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner
-from f5py.mapping import hit_table as column
-from f5py.mapping import settings as setting
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.index.packed_bases import base_at, unpack
 

@@ -7,6 +7,7 @@ computed at once. The second deletion is an intron here; there is no second inse
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
+import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.simd_int import (
     LANES,
@@ -27,7 +28,6 @@ from f5py.jit.simd_int import (
     sub,
     widen,
 )  # fmt: skip
-from f5py.mapping import settings as setting
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner
-from f5py.mapping import settings as setting
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
 from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, MLEN, REVERSE, SPLIT_INV

@@ -33,8 +33,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.hit_table as column
 from f5py.jit.kernel import exact_inner
-from f5py.mapping import hit_table as column
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
 from f5py.mapping.align._pair_alignment_numba import (

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+import f5py.mapping.hit_table as column
 from f5py.jit.kernel import exact_inner
-from f5py.mapping import hit_table as column
 from f5py.mapping._sorting_numba import sort_pairs
 from f5py.mapping.hit_table import copy_hit, set_coordinates
 from f5py.mapping.index._sketch_numba import hash_bits

@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
+import f5py.mapping.hit_table as column
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping import hit_table as column
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._cigar_numba import log2_of
 from f5py.mapping.align.base_alignment import drop_poor

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+import f5py.mapping.hit_table as column
 from f5py.jit.kernel import exact_inner
-from f5py.mapping import hit_table as column
 from f5py.mapping.index.packed_bases import base_at
 from f5py.text._format_numba import append_bytes, append_int
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.hit_table as column
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.bam._bam_numba import put_integer
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping import hit_table as column
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.batch import ContigColumns, MappingBatch
 from f5py.mapping.index.packed_bases import both_strands
