@@ -18,7 +18,7 @@ from f5py.messages.console import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
-from f5py.outputs.calls.calls_table import CallsTable
+from f5py.outputs.calls.calls_table import calls_table
 from f5py.outputs.calls.modbam import ModbamTags
 from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, check_can_write
@@ -99,7 +99,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
             metadata = caller.facts.metadata
             yield ParquetSink(options.output, lambda file: CallsArrow(file, *layout, metadata=metadata))
         elif options.output_format in ("tsv", "csv"):
-            yield CallsTable(options.output, options, layout, run.stopping)
+            yield calls_table(options.output, options, layout, run.stopping)
         if run.on_table is not None:
             yield CallbackSink(CallsArrow(run.on_table, *layout))
         if options.modbam is not None:

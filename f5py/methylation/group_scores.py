@@ -105,19 +105,18 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
 
 
 @inner
-def _radix_sort_pass(key, shift, n_digits, order, result):
-    """Fill `result` with `order`, sorted stably by a 32-bit digit of the key.
+def sort_by_digit(key, shift, mask, n_digits, order, result):
+    """Sort `order` stably by a digit, ``key[order] >> shift & mask``, below `n_digits`, into `result`.
 
-    The digits, below `n_digits`, are the bits of ``key[order]`` from `shift` on. Two passes replace `np.argsort`, which
-    takes two seconds to compile.
+    Several passes replace `np.argsort`, which takes two seconds to compile.
     """
     starts = np.zeros(n_digits + 1, np.int64)
     for g in range(key.shape[0]):
-        starts[(key[g] >> shift & 0xFFFFFFFF) + 1] += 1
+        starts[(key[g] >> shift & mask) + 1] += 1
     for d in range(n_digits):
         starts[d + 1] += starts[d]
     for i in range(order.shape[0]):
-        d = key[order[i]] >> shift & 0xFFFFFFFF
+        d = key[order[i]] >> shift & mask
         result[starts[d]] = order[i]
         starts[d] += 1
 
@@ -140,9 +139,10 @@ def _score_block(batch, model, motifs, noise, overlapping, slots, reads, windows
         order_key[g] = (n_bases << 32) + n_events
         orders[0, g] = g
         max_events, max_bases = max(max_events, n_events), max(max_bases, n_bases)
+    mask = np.int64(0xFFFFFFFF)
     # literal shifts would compile the pass twice
-    _radix_sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
-    _radix_sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
+    sort_by_digit(order_key, np.int64(0), mask, max_events + 1, orders[0], orders[1])
+    sort_by_digit(order_key, np.int64(32), mask, max_bases + 1, orders[1], orders[2])
     order = orders[2]
 
     max_kmers = max_bases - k + 1

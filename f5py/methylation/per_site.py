@@ -53,7 +53,7 @@ from f5py.core._read_view_numba import segment_of
 from f5py.jit.instructions import load_ahead
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation.group_scores import Scores, fill_plain
+from f5py.methylation.group_scores import Scores, fill_plain, sort_by_digit
 from f5py.methylation.groups import is_site, sites_per_kmer
 from f5py.methylation.hmm import log_base, log_of_share, log_sum
 from f5py.methylation.site_cells import make_arena
@@ -144,8 +144,8 @@ def order_sites(queue, one, k, groups, windows, sites, order):
     """
     for _ in claimed_indices(work_counter(queue), one.shape[0]):
         n = order.shape[0]
-        keys = np.empty((2, n), np.int64)
-        slots = np.empty((2, n), np.int64)
+        keys = np.empty(n, np.int64)
+        orders = np.empty((2, n), np.int64)
         for i in range(n):
             slot = order[i]
             first = sites.first[slot]
@@ -157,23 +157,15 @@ def order_sites(queue, one, k, groups, windows, sites, order):
             rows = min(abs(np.int64(windows.end[slot]) - windows.begin[slot]), (1 << _ROW_BITS) - 1)
             n_kmers = min(np.int64(windows.n_bases[slot]) - k + 1, (1 << _KMER_BITS) - 1)
             width = min(np.int64(sites.width[slot]), (1 << _WIDTH_BITS) - 1)
-            keys[0, i] = (((width << _KMER_BITS) + n_kmers << _PLACE_BITS) + places << _ROW_BITS) + rows
-            slots[0, i] = slot
-        starts = np.empty((1 << _DIGIT_BITS) + 1, np.int64)
-        now = 0
+            keys[i] = (((width << _KMER_BITS) + n_kmers << _PLACE_BITS) + places << _ROW_BITS) + rows
+            orders[0, i] = i
+        now, n_digits = 0, np.int64(1 << _DIGIT_BITS)
         for shift in range(0, _ROW_BITS + _PLACE_BITS + _KMER_BITS + _WIDTH_BITS, _DIGIT_BITS):
-            starts[:] = 0
-            for i in range(n):
-                starts[(keys[now, i] >> shift & (1 << _DIGIT_BITS) - 1) + 1] += 1
-            for digit in range(1 << _DIGIT_BITS):
-                starts[digit + 1] += starts[digit]
-            for i in range(n):
-                digit = keys[now, i] >> shift & (1 << _DIGIT_BITS) - 1
-                keys[1 - now, starts[digit]] = keys[now, i]
-                slots[1 - now, starts[digit]] = slots[now, i]
-                starts[digit] += 1
+            sort_by_digit(keys, np.int64(shift), n_digits - 1, n_digits, orders[now], orders[1 - now])
             now = 1 - now
-        order[:] = slots[now]
+        unordered = order.copy()
+        for i in range(n):
+            order[i] = unordered[orders[now, i]]
 
 
 @kernel

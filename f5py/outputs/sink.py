@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 
 from f5py.core.batch import ReadBatch
 from f5py.errors import blamed_on
+from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.files.atomic_write import named_together
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
@@ -136,16 +137,21 @@ def append_text(file: BinaryIO, out: TextOutput) -> None:
     shutil.copyfileobj(file, out)
 
 
-class TableConverter(Protocol):
-    """Context manager that converts batches to tables."""
+class ArrowTable(AbstractContextManager["ArrowTable"]):
+    """Tables of columns for a Parquet file or a function; `_output` is made by `arrow_sink`."""
 
-    def __enter__(self) -> TableConverter: ...
+    _output: Any
 
-    def __exit__(self, *problem: Any) -> bool | None: ...
+    def __exit__(self, *problem: Any) -> None:
+        self._output.__exit__(*problem)
 
-    def write(self, batch: ReadBatch) -> None: ...
+    def write(self, batch: ReadBatch) -> None:
+        raise NotImplementedError
 
-    def append(self, file: BinaryIO) -> None: ...
+    def append(self, file: BinaryIO) -> None:
+        """Write the rows of another such Parquet file."""
+        with ParquetTable(file) as table:
+            self._output.append(table)
 
 
 class ParquetSink(Sink):
@@ -153,7 +159,7 @@ class ParquetSink(Sink):
 
     part_name = "table.parquet"
 
-    def __init__(self, path: str, open_table: Callable[[BinaryIO], TableConverter]) -> None:
+    def __init__(self, path: str, open_table: Callable[[BinaryIO], ArrowTable]) -> None:
         super().__init__(path)
         self._open_table = open_table
 
@@ -172,7 +178,7 @@ class ParquetSink(Sink):
 class CallbackSink(Sink):
     """Output that passes Arrow tables to a function; not for parts."""
 
-    def __init__(self, table: TableConverter) -> None:
+    def __init__(self, table: ArrowTable) -> None:
         super().__init__("")
         self._table = table
 

@@ -16,7 +16,7 @@ from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
 from f5py.jit.kernel import exact_inner, exact_kernel, inner
 from f5py.options.shared import CALL_THRESHOLD
-from f5py.site_frequencies.site_counts import SiteCounts
+from f5py.site_frequencies.site_counts import SingleSiteCalls, SiteCounts
 from f5py.site_frequencies.site_table import (
     SLOTS_PER_ENTRY,
     Frequencies,
@@ -85,16 +85,6 @@ class CountingRules(NamedTuple):
     masks_reverse: NDArray[np.uint8]
 
 
-class ListedSites(NamedTuple):
-    """Single sites of calls, in row order."""
-
-    contig: NDArray[np.int32]  # index of the name
-    start: NDArray[np.int64]  # 0-based position of the motif's first base
-    reverse: NDArray[np.bool_]
-    ratio: NDArray[np.float64]  # natural log-likelihood ratio of the call
-    size: NDArray[np.int32]  # motifs of the call
-
-
 @inner
 def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
     """Parse start, end, number of motifs and ratio of a row; also return whether all are plain numbers."""
@@ -135,11 +125,11 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     state : int64, shape (STATE_SIZE,)
         ``state[NOTABLE]`` counts the split groups with another number of motifs than their row. ``state[N_SITES]`` is
         the number of entries in `listed` or in `sites`.
-    listed : ListedSites
+    listed : f5py.site_frequencies.site_counts.SingleSiteCalls
         With room for a motif at every letter of a row.
     """
     n_columns, motif, threshold, per_site, split, stranded, lists, masks_forward, masks_reverse = counting
-    contig, start, reverse, ratios, sizes = listed
+    contig, start, reverse, ratios, sizes, _ = listed
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     places = np.empty(1 << 10, np.int64)
@@ -351,7 +341,7 @@ def site_counts(
 
     def flush() -> None:
         n = state[N_SITES]
-        counts.add(listed.contig[:n], listed.start[:n], listed.reverse[:n], listed.ratio[:n], None, listed.size[:n])
+        counts.add(SingleSiteCalls._make(column[:n] for column in listed))
         state[N_SITES] = 0
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
@@ -368,7 +358,7 @@ def site_counts(
         flush()
         needed = int(state[NEEDED])
         if needed > len(listed.contig):
-            listed = ListedSites._make(enlarge(array, 2 * needed) for array in listed)
+            listed = SingleSiteCalls._make(enlarge(array, 2 * needed) for array in listed)
         names = enlarge_names(names, int(state[N_NAMES]), text_size)
 
     reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)
@@ -386,8 +376,9 @@ def _counting(
     return CountingRules(n_columns, name, threshold, per_site, split, stranded, lists, *masks)
 
 
-def _listed_sites(n: int) -> ListedSites:
-    return ListedSites._make(np.empty(n, dtype) for dtype in (np.int32, np.int64, np.bool_, np.float64, np.int32))
+def _listed_sites(n: int) -> SingleSiteCalls:
+    kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
+    return SingleSiteCalls._make(np.empty(n, kind) for kind in kinds)
 
 
 def check_combinable(motif: Motif) -> None:

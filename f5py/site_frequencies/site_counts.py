@@ -70,7 +70,7 @@ class SingleSiteCalls(NamedTuple):
     reverse: NDArray[np.bool_]  # strand of the read
     llr: NDArray[np.float64]  # log-likelihood ratio of the site's group, rounded to two decimals
     size: NDArray[np.int32]  # sites in that group
-    read: NDArray[np.int64]  # index of the read in its batch
+    read: NDArray[np.int64]  # index of the read in its batch; arbitrary for calls of a table
 
 
 class SiteColumns(NamedTuple):
@@ -339,22 +339,10 @@ class SiteCounts:
     def __len__(self) -> int:
         return self._n_sites
 
-    def add(
-        self,
-        contig: NDArray[np.int32],
-        position: NDArray[np.int64],
-        reverse: NDArray[np.bool_],
-        llr: NDArray[np.float64],
-        partition: NDArray[np.int32] | None = None,
-        size: NDArray[np.int32] | None = None,
-    ) -> None:
-        """Count calls of single sites; see `SingleSiteCalls`. The default partition is -1 and the default size 1."""
-        if partition is None:
-            partition = np.empty(0, np.int32)
-        if size is None:
-            size = np.ones(len(llr), np.int32)
-        calls = SingleSiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
-        self._add_all(count_sites, len(llr), calls, partition, self._rule)
+    def add(self, calls: SingleSiteCalls, partition: NDArray[np.int32] | None = None) -> None:
+        """Count calls of single sites; the default partition is -1."""
+        partition = np.empty(0, np.int32) if partition is None else partition
+        self._add_all(count_sites, len(calls.llr), calls, partition, self._rule)
 
     def _add_all(self, kernel: Callable[..., tuple[int, int]], n: int, *arguments: object) -> None:
         """Add n counts by a kernel, and grow the table whenever it is full."""

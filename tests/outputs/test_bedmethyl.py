@@ -17,7 +17,7 @@ from f5py.core.batch import Alignments, Calls
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, partition_path, write_bedmethyl
-from f5py.site_frequencies.site_counts import SiteCounts
+from f5py.site_frequencies.site_counts import SingleSiteCalls, SiteCounts
 
 command = command_of("meth-freq")
 
@@ -29,12 +29,9 @@ def _counts(sites: list[tuple], combine: bool = False) -> SiteCounts:
     counts = SiteCounts(combine_strands=combine)
     contig, position, reverse, ratio, number = zip(*sites, strict=True)
     times = np.array(number)
-    counts.add(
-        np.repeat(np.array(contig, np.int32), times),
-        np.repeat(np.array(position, np.int64), times),
-        np.repeat(np.array(reverse, np.bool_), times),
-        np.repeat(np.array(ratio, np.float64), times),
-    )
+    columns = contig, position, reverse, ratio, [1] * len(sites), [0] * len(sites)
+    kinds = np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64
+    counts.add(SingleSiteCalls(*(np.repeat(np.array(*one), times) for one in zip(columns, kinds, strict=True))))
     return counts
 
 

@@ -20,7 +20,7 @@ from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError
 from f5py.site_frequencies.frequency import methylation_frequency, site_counts
-from f5py.site_frequencies.site_counts import SiteCounts, SiteTotals, calls_inside, expand_calls
+from f5py.site_frequencies.site_counts import SingleSiteCalls, SiteCounts, SiteTotals, calls_inside, expand_calls
 
 _HEADER = (
     "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -60,7 +60,7 @@ def test_any_calls_equal_plain_counting(batches: list, per_site: bool, combine: 
         columns = list(zip(*calls, strict=True)) or [()] * 6
         types = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int32)
         contig, position, reverse, llr, partition, size = map(np.array, columns, types)
-        counts.add(contig, position, reverse, llr, partition, size)
+        counts.add(SingleSiteCalls(contig, position, reverse, llr, size, size.astype(np.int64)), partition)
         for c, p, r, ratio, part, n in calls:
             key = part, c, p, r and not combine
             failed = abs(ratio) < 2.5 * (n if per_site else 1)
@@ -82,7 +82,9 @@ def test_many_sites_outgrow_the_first_table() -> None:
     counts = SiteCounts()
     for part in range(0, 100_000, 7_000):
         piece = slice(part, part + 7_000)
-        counts.add(contig[piece], position[piece], reverse[piece], llr[piece])
+        size = np.ones(len(llr[piece]), np.int64)
+        columns = (one[piece] for one in (contig, position, reverse, llr))
+        counts.add(SingleSiteCalls(*columns, size.astype(np.int32), size))
     expected = Counter(zip(contig.tolist(), position.tolist(), reverse.tolist(), llr.tolist(), strict=True))
     sites = sorted({key[:3] for key in expected})
     assert _sites(counts.totals([b"a", b"b", b"c"])) == [

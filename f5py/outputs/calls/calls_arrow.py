@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
 
 import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
-from f5py.io.arrow.parquet_table import ParquetTable
-from f5py.io.arrow.table import ParquetOutput, RowTarget, arrow_sink, dictionary_column, string_column
+from f5py.io.arrow.table import RowTarget, arrow_sink, dictionary_column, string_column
+from f5py.outputs.sink import ArrowTable
 from f5py.site_frequencies.site_counts import calls_inside
 
 _FIELDS = [
@@ -32,7 +30,7 @@ _STRANDS = ["+", "-"]
 PARQUET_LAYOUT = {"encodings": {name: "PLAIN" for name, _ in _FIELDS if name.startswith("log_lik")}}
 
 
-class CallsArrow(AbstractContextManager["CallsArrow"]):
+class CallsArrow(ArrowTable):
     """Write the calls of batches as Parquet or Arrow tables, in the order of the text table.
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded strings,
@@ -57,20 +55,11 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         fields = [*_FIELDS, ("motif", "names")] if motifs else _FIELDS
-        self._writer = arrow_sink(out, fields, metadata=metadata, **PARQUET_LAYOUT)
+        self._output = arrow_sink(out, fields, metadata=metadata, **PARQUET_LAYOUT)
         self._motifs = list(motifs)
         self._contigs = contigs
         self._k = k
         self._windows = windows
-
-    def __exit__(self, *problem: Any) -> None:
-        self._writer.__exit__(*problem)
-
-    def append(self, file: BinaryIO) -> None:
-        """Write the rows of another such Parquet file."""
-        assert isinstance(self._writer, ParquetOutput)
-        with ParquetTable(file) as table:
-            self._writer.append(table)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of a batch in read order."""
@@ -84,7 +73,7 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         begin = np.maximum(first - batch.reference_start[read] - self._k + 1, 0)
         end = np.minimum(last - batch.reference_start[read] + self._k, np.diff(batch.reference_offsets)[read])
         motif = [dictionary_column(batch.call_motif[calls].astype(np.int32), self._motifs)] if self._motifs else []
-        self._writer.write(
+        self._output.write(
             [
                 dictionary_column(batch.contig[read].astype(np.int32), self._contigs),
                 dictionary_column(batch.reverse[read].astype(np.int32), _STRANDS),

@@ -123,18 +123,9 @@ class CallsText:
         return rows[:size].copy()  # many pieces may wait to be written
 
 
-class CallsTable(FormattedText):
-    """Text table of calls.
-
-    Parameters
-    ----------
-    layout : tuple
-        Contigs, k, windows and motifs; see `CallsText`.
-    """
-
-    def __init__(
-        self, path: str, options: CallOptions, layout: tuple[list[str], int, Windows | None, list[str]],
-        stopping: threading.Event,
-    ) -> None:  # fmt: skip
-        text, is_csv = CallsText(options.meth_out_version, *layout), options.output_format == "csv"
-        super().__init__(path, options, text, lambda batch: batch.calls.n, stopping, is_csv)
+def calls_table(
+    path: str, options: CallOptions, layout: tuple[list[str], int, Windows | None, list[str]], stopping: threading.Event
+) -> FormattedText:
+    """Make the text table of calls; `layout` has contigs, k, windows and motifs, see `CallsText`."""
+    text, is_csv = CallsText(options.meth_out_version, *layout), options.output_format == "csv"
+    return FormattedText(path, options, text, lambda batch: batch.calls.n, stopping, is_csv)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_letters, trim_ranks
 from f5py.core.offsets import offsets_of
 from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import (
     ROWS_PER_GROUP,
     ParquetOutput,
@@ -32,6 +30,7 @@ from f5py.outputs.events.table_columns import (
     round_as_printed,
     table_columns,
 )
+from f5py.outputs.sink import ArrowTable
 from f5py.pore_model.model import PoreModel
 from f5py.threads.ordered import OrderedWork
 
@@ -60,7 +59,7 @@ def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
     return {"encodings": encodings, "level": _LEVEL, "ranges_of": ranges_of, "rows_per_group": ROWS_PER_GROUP}
 
 
-class EventalignArrow(AbstractContextManager["EventalignArrow"]):
+class EventalignArrow(ArrowTable):
     """Write the rows of batches as Parquet or Arrow tables; a context manager.
 
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
@@ -122,13 +121,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
     def __exit__(self, *problem: Any) -> None:
         self._pieces.close()
-        self._output.__exit__(*problem)
-
-    def append(self, file: BinaryIO) -> None:
-        """Write the rows of another such Parquet file."""
-        assert isinstance(self._output, ParquetOutput)
-        with ParquetTable(file) as table:
-            self._output.append(table)
+        super().__exit__(*problem)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of a batch in read order."""

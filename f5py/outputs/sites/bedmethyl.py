@@ -228,7 +228,7 @@ class BedMethylOutput(Sink):
         self._check_partitions()
         calls = expand_calls(batch, self._motif, self._windows)
         partition = None if self._partitions is None else batch.partition[calls.read]
-        self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
+        self._counts.add(calls, partition)
 
     def append(self, part: FinishedPart) -> None:
         """Add the counts of a part. Raises `InputFileError` for an unreadable file."""
