@@ -51,15 +51,44 @@ def sites_per_kmer(modified, k):
     return greatest
 
 
+class SiteScratch(NamedTuple):
+    """Scratch space of a thread, reused for all of its reads.
+
+    Threads that allocate for every read wait for each other.
+    """
+
+    bits: NDArray[np.uint8]  # of the letters of a segment, see `MotifCodes`
+    fits: NDArray[np.uint8]  # 1 where a site starts
+    sites: NDArray[np.int32]  # where sites start
+    blocks: NDArray[np.int64]  # shape (3, n): see `_list_blocks`
+
+
 @inner
-def _find_sites(segment, motif):
-    """List the starts of recognition sites; int32.
+def site_scratch(n_bases, n_operations):
+    """Allocate scratch space for the numbers of bases and CIGAR operations."""
+    return SiteScratch(
+        np.empty(n_bases, np.uint8), np.empty(n_bases, np.uint8), np.empty(n_bases + 1, np.int32),
+        np.empty((3, n_operations + 1), np.int64),
+    )  # fmt: skip
+
+
+@inner
+def _enlarged_scratch(scratch, n_bases, n_operations):
+    """Return the scratch space, or a larger one if it is too small."""
+    most_bases, most_operations = scratch.bits.shape[0], scratch.blocks.shape[1] - 1
+    if n_bases <= most_bases and n_operations <= most_operations:
+        return scratch
+    return site_scratch(max(n_bases, most_bases), max(n_operations, most_operations))
+
+
+@inner
+def _find_sites(segment, motif, scratch):
+    """List the starts of recognition sites in the scratch space; return their number.
 
     Each step is a loop without branches, which would often be mispredicted.
     """
     masks = motif.masks
-    bits, fits = np.empty(segment.shape[0], np.uint8), np.empty(segment.shape[0], np.uint8)
-    sites = np.empty(segment.shape[0] + 1, np.int32)
+    bits, fits, sites, _ = scratch
     n = segment.shape[0] - masks.shape[0] + 1
     for i in range(segment.shape[0]):
         bits[i] = motif.letter_bits[segment[i]]
@@ -73,17 +102,17 @@ def _find_sites(segment, motif):
     for i in range(n):
         sites[count] = i
         count += fits[i]
-    return sites[:count]
+    return count
 
 
 @inner
-def count_groups(segment, motif):
+def count_groups(segment, motif, scratch):
     """Count all site groups, callable or not, and all sites of a reference segment."""
-    sites = _find_sites(segment, motif)
-    groups = min(sites.shape[0], 1)
-    for i in range(1, sites.shape[0]):
+    n_sites, sites = _find_sites(segment, motif, scratch), scratch.sites
+    groups = min(n_sites, 1)
+    for i in range(1, n_sites):
         groups += sites[i] - sites[i - 1] > motif.separation
-    return groups, sites.shape[0]
+    return groups, n_sites
 
 
 @inner
@@ -120,10 +149,10 @@ def _read_base(blocks, block, position):
 
 
 @inner
-def _list_groups(read, k, motif, slot, calls, windows):
+def _list_groups(read, k, motif, slot, calls, windows, scratch):
     """List the callable site groups of one read, from a slot of the calls on; return their number."""
     segment, reference_start, cigar, reverse, first_event, read_length = read
-    blocks = np.empty((3, cigar.shape[0] + 1), np.int64)
+    blocks = scratch.blocks
     n_blocks = _list_blocks(cigar, reference_start, read_length, k, blocks)
     if n_blocks == 0:
         return 0
@@ -133,8 +162,7 @@ def _list_groups(read, k, motif, slot, calls, windows):
     if closest_event(first_event, turn + sign * blocks[2, 0]) == closest_event(first_event, turn + sign * last_base):
         return 0
 
-    sites = _find_sites(segment, motif)
-    n_sites = sites.shape[0]
+    n_sites, sites = _find_sites(segment, motif, scratch), scratch.sites
     # outside the loop, as each use changes an array's reference count, shared by all threads
     _, _, first_sites, last_sites, site_counts, _, _ = calls
     starts, n_bases, begins, ends = windows
@@ -176,10 +204,12 @@ def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
     ----------
     n_groups, n_sites : int64, shape (n_reads,)
     """
+    scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
-        motif = motifs[1 if alignments.reverse[read] else 0]
-        n_groups[read], n_sites[read] = count_groups(segment_of(alignments, read), motif)
+        segment = segment_of(alignments, read)
+        scratch = _enlarged_scratch(scratch, segment.shape[0], 0)
+        n_groups[read], n_sites[read] = count_groups(segment, motifs[1 if alignments.reverse[read] else 0], scratch)
 
 
 @kernel
@@ -193,8 +223,10 @@ def list_all(queue, reads, batch, k, motifs, calls, windows):
     windows : GroupWindows
         Filled.
     """
+    scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, k)
+        scratch = _enlarged_scratch(scratch, view.segment.shape[0], view.cigar.shape[0])
         motif = motifs[1 if view.reverse else 0]
-        calls.n[read] = _list_groups(view, k, motif, calls.offsets[read], calls, windows)
+        calls.n[read] = _list_groups(view, k, motif, calls.offsets[read], calls, windows, scratch)
