@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 #: Kernels that are compiled more than once because the user's choice leaves code out of them, which would take a first
-#: run longer than all of the rest: the correlations of the noise, and columns of the table of events.
+#: run longer than all of the rest: the correlations of the noise, columns of the table of events, introns.
 BY_CHOICE = {
+    "f5py.mapping.hits.hits.align_reads": 2,
     "f5py.methylation.group_scores.score_groups": 2,
     "f5py.methylation.per_site.score_sites": 2,
     "f5py.methylation.per_site.finish_sites": 2,
