@@ -83,7 +83,7 @@ class StageTables:
         self._out.write(encoded("".join(lines)))
 
 
-class WritingStopped(Exception):
+class WritingStoppedError(Exception):
     """The rest of a batch was cancelled."""
 
 
@@ -97,7 +97,7 @@ class OrderedFormatter:
     def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
         """Write the text of all reads of a batch.
 
-        Raises `WritingStopped`, or the exception of `format_reads` after the pieces before it; the text of a
+        Raises `WritingStoppedError`, or the exception of `format_reads` after the pieces before it; the text of a
         `PartialTextError` is written, and its cause raised.
 
         Parameters
@@ -115,7 +115,7 @@ class OrderedFormatter:
 
     def _write_piece(self, piece: _Piece) -> None:
         if self._stopping.is_set():
-            raise WritingStopped
+            raise WritingStoppedError
         out, text, problem = piece
         out.write(text)
         if problem is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.mapping.align._pair_alignment_numba import Made
+from f5py.mapping.align._pair_alignment_numba import KnownAlignments
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.hits.hits import no_alignments
 from f5py.mapping.index.contigs import Contigs
@@ -66,9 +66,9 @@ def batch_of(sequences: Sequences) -> MappingBatch:
     return batch
 
 
-def nothing_made() -> Made:
+def nothing_made() -> KnownAlignments:
     """No alignments from elsewhere."""
-    return Made(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]
+    return KnownAlignments(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]
 
 
 def cigar_of(ops: np.ndarray) -> str:

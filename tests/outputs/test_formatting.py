@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.outputs.formatted_text import OrderedFormatter, WritingStopped, pieces
+from f5py.outputs.formatted_text import OrderedFormatter, WritingStoppedError, pieces
 from f5py.text.encoding import PartialTextError
 
 
@@ -82,7 +82,7 @@ def test_it_stops_behind_a_piece_when_asked_to():
             raise AssertionError("not reached")
 
     formatter = OrderedFormatter(1, stopping)
-    with pytest.raises(WritingStopped):
+    with pytest.raises(WritingStoppedError):
         formatter.write(Stopping(), None, format_reads, np.full(4, 100_000))
     formatter.close()
     assert out.getvalue() == b"0\n"

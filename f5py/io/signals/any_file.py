@@ -9,7 +9,7 @@ import numpy as np
 from f5py.core.large_arrays import recycled_array
 from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.signals.lru_cache import LruCache
-from f5py.io.signals.source import FileReader, Room, SignalBlock, merge_blocks, unreadable_block
+from f5py.io.signals.source import Allocator, FileReader, SignalBlock, merge_blocks, unreadable_block
 
 #: Files with a cached format; there may be millions.
 _MOST_KNOWN = 10_000
@@ -27,7 +27,7 @@ class AnyFileReader(FileReader):
         if (kind := self._kinds.get(path)) != "slow5":
             self._reader(kind).prepare(path)
 
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Allocator = recycled_array) -> SignalBlock:
         by_kind: dict[Kind, list[int]] = {}
         for i, path in enumerate(paths):
             by_kind.setdefault(self._kinds.get(path), []).append(i)
@@ -48,7 +48,7 @@ class AnyFileReader(FileReader):
         for reader in self._readers.values():
             reader.close()
 
-    def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str], room: Room) -> SignalBlock:
+    def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str], room: Allocator) -> SignalBlock:
         if kind != "slow5":
             return self._reader(kind).read(names, paths, room)
         return unreadable_block(names, paths, [_IN_SLOW5] * len(names))

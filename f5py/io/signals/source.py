@@ -43,7 +43,7 @@ MAX_OPEN_FILES = 64
 #: Longer signals (55 hours at 5 kHz) mean damage.
 MAX_SAMPLES = 1_000_000_000
 #: Allocates an array of a length and a dtype.
-Room = Callable[[int, DTypeLike], NDArray]
+Allocator = Callable[[int, DTypeLike], NDArray]
 #: Samples of a read and values of `FIELDS`, or why it is unreadable.
 ReadOrCause = tuple[NDArray[np.int16], Sequence[float] | NDArray[np.float64]] | str
 File = TypeVar("File")
@@ -94,7 +94,7 @@ class SignalBlock:
         n_samples: NDArray[np.int64],
         calibration: NDArray[np.float64],
         causes: dict[int, str],
-        room: Room = recycled_array,
+        room: Allocator = recycled_array,
     ) -> SignalBlock:
         """Check n reads and lay out a block with unfilled samples.
 
@@ -224,7 +224,7 @@ class FileReader(Protocol):
         """Import the modules for a file, or for none in particular (""); may raise anything."""
         return
 
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Allocator = recycled_array) -> SignalBlock:
         """Read each named read from its file; an empty path means an unknown file.
 
         `room` allocates the block's samples; its earlier arrays are not needed then. Raises `MissingDependencyError` if
@@ -296,7 +296,7 @@ class FileSource(IndexedSource):
 class BlockBuilder:
     """Builder of a `SignalBlock` from reads in any order; parameters as for `SignalBlock.empty`."""
 
-    def __init__(self, names: Sequence[str], places: Sequence[str], room: Room = recycled_array) -> None:
+    def __init__(self, names: Sequence[str], places: Sequence[str], room: Allocator = recycled_array) -> None:
         self._room = room
         self._names = names
         self._places = places
@@ -345,7 +345,7 @@ class CachingReader(FileReader, Generic[File]):
     def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
         """Fetch reads in remote files, all at the same time."""
 
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Allocator = recycled_array) -> SignalBlock:
         block = BlockBuilder(names, paths, room)
         by_file: dict[str, dict[str, list[int]]] = {}
         for i, (name, path) in enumerate(zip(names, paths, strict=True)):
@@ -376,7 +376,7 @@ def unreadable_block(names: Sequence[str], places: Sequence[str], causes: Sequen
     return SignalBlock.empty(names, places, np.full(n, -1), np.full((n, len(FIELDS)), np.nan), dict(enumerate(causes)))
 
 
-def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Room = np.empty) -> SignalBlock:
+def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Allocator = np.empty) -> SignalBlock:
     """Merge blocks, each with its read indices, into one of n reads; of repeated reads the last counts."""
     lengths, part_of = np.zeros((2, n), np.int64)
     calibration = np.empty((len(FIELDS), n), np.float32)

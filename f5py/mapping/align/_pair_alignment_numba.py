@@ -19,7 +19,7 @@ from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 UNREACHED = -(1 << 30)
 #: Stretches up to this length, and matrices up to this size, are aligned in arrays that are there already.
 ROOM_BASES, _ROOM_CELLS = 1024, 1 << 17
-#: A perfect score, in units of `Room.lost`.
+#: A perfect score, in units of `AlignmentScratch.lost`.
 _LOST_UNIT = 256
 # How a pair of stretches is aligned.
 EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS = range(4)
@@ -39,8 +39,8 @@ class Stretch(NamedTuple):
     zdrop: int  # how far a score may drop; see `f5py.mapping.align._alignment_numba.fill`
 
 
-class Made(NamedTuple):
-    """Alignments that have been made elsewhere, read by read."""
+class KnownAlignments(NamedTuple):
+    """Alignments computed before by another device, read by read."""
 
     keys: NDArray[np.int64]  # shape (n, 7): the fields of `Stretch`
     # shape (n, 7): what it returns: score, best, best_t, best_q, dropped, number of operations, -1 if there is no
@@ -51,8 +51,8 @@ class Made(NamedTuple):
     cursor: NDArray[np.int64]  # shape (2,): the next one that may be wanted, and the end of the read's
 
 
-class Room(NamedTuple):
-    """Scratch of a thread that aligns."""
+class AlignmentScratch(NamedTuple):
+    """Scratch arrays of an aligning thread."""
 
     target: NDArray[np.uint8]
     query: NDArray[np.uint8]
@@ -67,8 +67,8 @@ class Room(NamedTuple):
 
 @exact_kernel
 def new_room():
-    """Room to align in."""
-    return Room(
+    """Allocate the scratch of a thread."""
+    return AlignmentScratch(
         np.empty(FRONT + ROOM_BASES + BEHIND, np.uint8),
         np.empty(FRONT + ROOM_BASES + BEHIND, np.uint8),
         np.empty(6 * (ROOM_BASES + PAD) + PAD, np.int8),
@@ -134,8 +134,8 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
         `f5py.mapping.settings.Parameters`.
     ops : int64
         Operations, length << 4 | operation, of which there are `n_ops`.
-    made : Made
-    room : Room
+    made : KnownAlignments
+    room : AlignmentScratch
 
     Returns
     -------

@@ -42,8 +42,8 @@ from f5py.mapping.align._pair_alignment_numba import (
     EXTEND_BACKWARDS,
     GLOBAL,
     GLOBAL_WITH_DROPS,
-    Made,
-    Room,
+    AlignmentScratch,
+    KnownAlignments,
     Stretch,
     align_pair,
     join_ops,
@@ -75,8 +75,8 @@ class Aligner(NamedTuple):
     """Parameters, earlier alignments and scratch of a thread."""
 
     integers: NDArray[np.int64]  # `f5py.mapping.settings.Parameters`
-    made: Made
-    room: Room
+    made: KnownAlignments
+    room: AlignmentScratch
 
 
 @exact_inner

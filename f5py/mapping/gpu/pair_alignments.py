@@ -322,11 +322,11 @@ def trial_stretches(pool: WorkerPool) -> Stretches:
 
 def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Parameters) -> list[tuple]:
     """Align stretches of one read with `align_pair`, in this thread; `made` is as for `align_hits`."""
-    from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
+    from f5py.mapping.align._pair_alignment_numba import KnownAlignments, Stretch, align_pair, new_room
 
     reference, read, room = stretches.index.bases, strands_of_one(stretches), new_room()
     keys, results, ops, offsets = made
-    there = Made(keys, results, ops, offsets, np.array([0, len(keys)]))
+    there = KnownAlignments(keys, results, ops, offsets, np.array([0, len(keys)]))
     return [
         align_pair(reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, there, room)
         for key in stretches.keys.tolist()
@@ -346,7 +346,7 @@ def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
     Parameters
     ----------
     keys : int64, shape (n, N_KEYS)
-        See `f5py.mapping.align._pair_alignment_numba.Made`.
+        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
     most_bases, cells_room : int
         Most bases of a stretch, and bytes of its cells.
     fewest_cells : int
@@ -442,7 +442,7 @@ def take_results(rows, tasks, found, first_op, results):
     first_op : int
         Operations of earlier rounds.
     results : int64, shape (n, 7)
-        See `f5py.mapping.align._pair_alignment_numba.Made`.
+        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
     """
     for i in range(rows.shape[0]):
         result = results[rows[i]]

@@ -15,7 +15,7 @@ from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
-from f5py.mapping.align._pair_alignment_numba import Made, new_room
+from f5py.mapping.align._pair_alignment_numba import KnownAlignments, new_room
 from f5py.mapping.align._stretches_numba import AnchoredRead
 from f5py.mapping.align.base_alignment import Aligner, align_hits_of_read
 from f5py.mapping.batch import ChainedHits, ContigColumns, Hits, MappingBatch
@@ -177,7 +177,7 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     contigs : f5py.mapping.batch.ContigColumns
     integers : int64
         Of `f5py.mapping.settings.Parameters`.
-    made : f5py.mapping.align._pair_alignment_numba.Made
+    made : f5py.mapping.align._pair_alignment_numba.KnownAlignments
         Each thread has a cursor of its own.
     junctions : int64, shape (n, 3), optional
         Of spliced reads: annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
@@ -198,7 +198,7 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     n_all = 0
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
-    made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
+    made = KnownAlignments(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
     aligner = Aligner(integers, made, new_room())
     introns = None if junctions is None else (junctions, np.empty(_INTRON_CELLS, np.uint8))
     ops = np.empty(1 << 12, np.int64)
@@ -285,7 +285,7 @@ def align_hits(
     ----------
     made : tuple of arrays, optional
         Alignments that have been made elsewhere: keys, results, operations and offsets of
-        `f5py.mapping.align._pair_alignment_numba.Made`.
+        `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
     junctions : int64, shape (n, 3), optional
         Annotated introns, see `f5py.mapping.align.junctions`.
     """
@@ -296,7 +296,7 @@ def align_hits(
     n = len(batch)
     n_hits, n_ops = np.zeros((2, n), np.int64)
     keys, made_results, made_ops, made_offsets = made or no_alignments(n)
-    there = Made(keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
+    there = KnownAlignments(keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
     results: list[Any] = []
     seconds = pool.run(
         collecting(align_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,

@@ -46,7 +46,7 @@ def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
     done : int64
         The reads in the order in which this thread took them.
     keys : int64, shape (n, N_KEYS)
-        See `f5py.mapping.align._pair_alignment_numba.Made`.
+        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
     """
     done = np.empty(reads.shape[0], np.int64)
     n_done = 0
@@ -133,7 +133,7 @@ class Stretches:
     batch: MappingBatch
     index: ReferenceIndex
     pool: WorkerPool
-    keys: NDArray[np.int64]  # shape (n, 7): see `f5py.mapping.align._pair_alignment_numba.Made`
+    keys: NDArray[np.int64]  # shape (n, 7): see `f5py.mapping.align._pair_alignment_numba.KnownAlignments`
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
     read_of: NDArray[np.int64] = field(init=False)  # shape (n,)
     results: NDArray[np.int64] = field(init=False)  # shape (n, 7): see there; nothing has been made yet

@@ -13,7 +13,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     EXTEND,
     EXTEND_BACKWARDS,
     GLOBAL,
-    Made,
+    KnownAlignments,
     Stretch,
     align_pair,
     new_room,
@@ -83,7 +83,7 @@ def assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Para
 def _assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Parameters) -> np.ndarray:
     before = gpu.n_aligned
     keys, results, ops, offsets = gpu.align(stretches)
-    there = Made(keys, results, ops, offsets, np.array([0, len(keys)]))
+    there = KnownAlignments(keys, results, ops, offsets, np.array([0, len(keys)]))
     strands = strands_of_one(stretches)
     room = new_room()
     for key in keys.tolist():
