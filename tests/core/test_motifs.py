@@ -135,10 +135,11 @@ def _motifs(draw: st.DrawFn) -> Motif:
 @settings(deadline=None)
 @given(_motifs(), st.text("ACGT", max_size=60))
 def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -> None:
-    from f5py.methylation.groups import count_groups, is_site
+    from f5py.methylation.groups import count_groups, is_site, site_scratch
 
     count_groups = compiled(count_groups)
     is_site = compiled(is_site)
+    site_scratch = compiled(site_scratch)
 
     letters = np.frombuffer(segment.encode(), np.uint8)
     n = len(segment)
@@ -151,7 +152,7 @@ def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -
         codes = motif.codes(reverse)
         assert [position for position in range(n) if is_site(letters, position, codes)] == expected
         n_groups = sum(i == 0 or b - a > 10 for i, (a, b) in enumerate(zip([0, *expected], expected, strict=False)))
-        assert count_groups(letters, codes) == (n_groups, len(expected))
+        assert count_groups(letters, codes, site_scratch(n, 0)) == (n_groups, len(expected))
         # the modified base is at the same place of the read's strand
         target = segment if not reverse else segment.translate(str.maketrans("ACGT", "TGCA"))
         assert all(target[position + codes.offset] == motif.canonical for position in expected)
