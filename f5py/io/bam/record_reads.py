@@ -309,7 +309,6 @@ def differ_from_records(
     bases: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     compared: NDArray[np.bool_],
-    pool: WorkerPool | None = None,
 ) -> NDArray[np.bool_]:
     """Return which of the `compared` reads differ from their records in bases or length.
 
@@ -321,9 +320,7 @@ def differ_from_records(
         Letters of the reads as sequenced.
     """
     is_other = np.zeros(len(chosen), np.bool_)
-    (pool or CallingThread()).run(
-        mark_other_bases, np.flatnonzero(compared), data, starts, chosen, bases, offsets, is_other
-    )
+    CallingThread().run(mark_other_bases, np.flatnonzero(compared), data, starts, chosen, bases, offsets, is_other)
     return is_other
 
 
