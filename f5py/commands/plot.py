@@ -284,20 +284,9 @@ def _parse_kmer_range(text: str) -> tuple[int, int]:
 class OneAlignment(AlignmentFile):
     """Alignment file, limited to one record of one read.
 
-    That is the read's first primary record that overlaps the region, else its first supplementary one that does, or
-    the one of a given number.
-
-    Parameters
-    ----------
-    region : str or None
-        As samtools writes regions.
-    number : int or None
-        Which of the read's primary and supplementary records, counted from 1.
-
-    Attributes
-    ----------
-    limits : (int, int) or None
-        0-based, half-open interval of the region.
+    That is the read's first primary record that overlaps the region, written as by samtools, else its first
+    supplementary one that does, or the one of a given number among both, from 1. `limits` is the 0-based, half-open
+    interval of the region.
     """
 
     def __init__(

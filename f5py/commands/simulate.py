@@ -169,14 +169,8 @@ def modified_letters(
 ) -> NDArray[np.uint8]:
     """Turn a molecule into indices into the model's `alphabet`, with M at the methylated sites.
 
-    Parameters
-    ----------
-    molecule : uint8, shape (n,)
-        Codes 0 to 3 from the 5' end.
-    start : int
-        Flat position of the molecule's first base on the forward strand.
-    methylated : int64, shape (m,)
-        Flat positions of the first bases of the methylated sites on the forward strand.
+    Codes 0 to 3 of `molecule` are from the 5' end; `start` and `methylated`, the sites' first bases, are flat positions
+    on the forward strand.
     """
     letters = np.array([alphabet.index(base) for base in "ACGT"], dtype=np.uint8)[molecule]
     if len(methylated):

@@ -146,29 +146,13 @@ def _sum_places(places: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[N
 
 
 class RunStatistics:
-    """Sums over the batches of a run; memory does not grow with it.
+    """Sums over the batches of a run, in `windows` if given; memory does not grow with it.
 
-    Parameters
-    ----------
-    threshold : float
-        Calls with a smaller absolute ratio count for neither state.
-    motifs : sequence of Motif
-        Called motifs; calls are counted by context only for a single one.
-    windows : Windows, optional
-        Count only calls in these.
-
-    Attributes
-    ----------
-    ratios, lengths, yields : int64
-        Calls by ratio, reads by length, and bases of the usable reads by their length.
-    times : int64
-        Bases of the usable reads by the start of sequencing, where known.
-    reads, covered, methylated, unmethylated : int64, shape (n_contigs,)
-        Alignments, their bases on the reference, and calls beyond the threshold.
-    contexts : int64, shape (2, 16)
-        Single-site calls, unmethylated and methylated, by the letters before and after the site.
-    drift : list of (int, float, float, float)
-        Number of reads, and mean shift, scale and variance of each batch's usable reads.
+    Calls with an absolute ratio below `threshold` count for neither state; calls are counted by context only for a
+    single motif. `ratios` are calls by ratio, `lengths` reads by length, `yields` and `times` bases of usable reads by
+    length and by the start of sequencing. By contig there are `reads`, `covered` bases, and calls beyond the threshold;
+    `contexts`, shape (2, 16), are single-site calls, unmethylated and methylated, by the letters around the site.
+    `drift` has the number of reads, and mean shift, scale and variance of each batch.
     """
 
     def __init__(

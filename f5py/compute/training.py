@@ -160,10 +160,8 @@ class TestingStage(_TrainStage):
 class NoiseStage(_TrainStage):
     """Compute the likelihoods of plain windows with each candidate noise model; see `f5py.training.noise`.
 
-    Attributes
-    ----------
-    of_reads : list of float64, shape (n, 1 + n_candidates)
-        Of each batch, by read: number of windows, and their log-likelihoods.
+    `of_reads` has for each batch, by read, the number of windows and their log-likelihoods, shape (n, 1 +
+    n_candidates).
     """
 
     def __init__(

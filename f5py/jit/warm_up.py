@@ -34,12 +34,8 @@ _MOST_PROCESSES = 4
 def warm_up(stages: Stages, tell: Callable[[str], object] | None = None) -> Iterator[None]:
     """Compile and cache a run's missing stages in other processes during this context.
 
-    Parameters
-    ----------
-    stages : mapping of str to callable
-        The longest first; the functions can be pickled.
-    tell : function of str
-        Called with the name of each stage that is compiled.
+    `stages`, the longest first, are functions that can be pickled. `tell` is called with the name of each one that is
+    compiled.
     """
     folder = code_folder()
     missing = (

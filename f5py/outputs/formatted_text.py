@@ -95,15 +95,10 @@ class OrderedFormatter:
         self._pieces = OrderedWork(n_threads, _text, self._write_piece, "f5py-format", n_threads + 1)
 
     def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
-        """Write the text of all reads of a batch.
+        """Write the text of all reads of a batch; `size` is that of each, in lines of about a hundred bytes.
 
         Raises `WritingStoppedError`, or the exception of `format_reads` after the pieces before it; the text of a
         `PartialTextError` is written, and its cause raised.
-
-        Parameters
-        ----------
-        size : int64, shape (n,)
-            Output of each read, in lines of about a hundred bytes.
         """
         for first, end in pieces(size):
             self._pieces.add(out, format_reads, batch, first, end)
@@ -149,13 +144,7 @@ class TextFormat(Protocol):
 
 
 class FormattedText(Sink):
-    """Text output of a run.
-
-    Parameters
-    ----------
-    size : callable
-        Returns the output of each read in lines of usual length.
-    """
+    """Text output of a run. `size` returns the output of each read in lines of usual length."""
 
     can_be_renamed = True
     #: Whether the output begins with the header of the text; else what opens the output has written its own.

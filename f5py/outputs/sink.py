@@ -40,24 +40,12 @@ class FinishedPart(Protocol):
 
 
 class Sink:
-    """One output of a run.
+    """One output of a run; `path` is that of the whole run, ``-`` for standard output.
 
     Subclasses open their files in `_open` and register them in `files`: closing without an exception completes the
-    output, with one it discards it.
-
-    Parameters
-    ----------
-    path : str
-        The output of the whole run, ``-`` for standard output.
-
-    Attributes
-    ----------
-    part_name : str or None
-        Name of a part's file; None for rows of text, which all parts write into one file.
-    can_be_renamed : bool
-        The text of all parts, if in one file, can become the output without being copied.
-    accepts_empty : bool
-        Batches without a read are written, too.
+    output, with one it discards it. `part_name` is the name of a part's file, None for rows of text, which all parts
+    write into one file. If it `can_be_renamed`, that file can become the output without being copied. One that
+    `accepts_empty` gets batches without a read, too.
     """
 
     part_name: ClassVar[str | None] = None

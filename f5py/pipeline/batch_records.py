@@ -172,18 +172,9 @@ def bases_of(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Gather the bases of a batch's reads as sequenced, and compare them with their records.
 
-    Parameters
-    ----------
-    pool : WorkerPool or None
-        Copies bases of records. Bases of `ReadIndex` are read and compared by the calling thread, as waiting for busy
-        workers takes longer.
-
-    Returns
-    -------
-    bases, offsets
-        Letters of the reads.
-    is_other, is_compared : bool, shape (n,)
-        Reads with other bases than their records, and compared reads.
+    Returns letters and offsets, and masks of reads with other bases than their records, and of compared reads. `pool`
+    copies bases of records; those of `ReadIndex` are read and compared by the calling thread, as waiting for busy
+    workers takes longer.
     """
     found, is_other, is_compared = [], [], []
     for one in stretches:

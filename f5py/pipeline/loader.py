@@ -118,12 +118,8 @@ class Loader:
     ) -> Generator[Any, None, None]:
         """Yield the batches in file order, or those of the parts, each with its part's number.
 
-        Parameters
-        ----------
-        parts : list or iterator of Part, optional
-            An iterator is asked for the next one when that can be loaded.
-        estimates_total : bool
-            Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index, as with a progress bar.
+        An iterator of parts is asked for the next one when that can be loaded. With `estimates_total`, as with a
+        progress bar, `ReadBatch.share_of_input` is filled where that takes a look at the alignments' index.
         """
         self._estimates_total = self._estimates_total or estimates_total
         with closing(

@@ -192,15 +192,7 @@ class SeenRecords:
         self._n = 0
 
     def mark(self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, kinds: NDArray[np.uint8]) -> None:
-        """Mark duplicates among the kept ones of `n` records.
-
-        Parameters
-        ----------
-        starts : int64
-            Offsets of the records, and the end of the last one.
-        kinds : uint8, shape (n,)
-            Classification of the records; changed.
-        """
+        """Mark duplicates among the kept ones of `n` records in `kinds`."""
         n_slots = len(self._table)
         while n_slots < 2 * (self._n + n):
             n_slots *= 2

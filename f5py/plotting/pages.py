@@ -234,15 +234,7 @@ def _write_page(
     file: BinaryIO, name: str, title: str, words: Sequence[str], canvases: str, legend: Sequence[tuple[str, str]],
     help_words: str, data: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Write a page.
-
-    Parameters
-    ----------
-    name : str
-        Of the page's program and style in this package, in addition to the common ones.
-    legend : sequence of (str, str)
-        Color name of the style, and label.
-    """
+    """Write a page with the program and style `name`, and a `legend` of color names and labels."""
     files = resources.files(__package__)
     style, program = (
         "".join(files.joinpath(f"{part}.{ending}").read_text() for part in ("canvas", name)) for ending in ("css", "js")

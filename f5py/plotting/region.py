@@ -232,14 +232,8 @@ def region_data(
 ) -> RegionData:
     """Collect the reads of a locus, or raise `F5pyError` if a sample has no calls there.
 
-    Parameters
-    ----------
-    code : str or None
-        Code of the modification in the MM tag; by default the one with most calls.
-    max_reads : int
-        Of each sample; longer overlaps are preferred.
-    by_mean : bool
-        Order the reads by their share of modified calls, one in a row.
+    `code` is that of the MM tag, by default the one with most calls. Of each sample at most `max_reads` are taken, the
+    longest overlaps first. With `by_mean` reads are ordered by their share of modified calls, one in a row.
     """
     contig, start, end = region
     kept: list[pysam.AlignedSegment] = []

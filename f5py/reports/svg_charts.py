@@ -32,13 +32,7 @@ def bar_chart(
     axis: Axis,
     ticks: Sequence[tuple[float, str]] | None = None,
 ) -> str:
-    """Draw stacked bars with tooltips.
-
-    Parameters
-    ----------
-    ticks : sequence of (float, str), optional
-        Ticks instead of labels, in bars from the left of the first.
-    """
+    """Draw stacked bars with tooltips. `ticks`, in bars from the left of the first, replace labels."""
     n = len(labels)
     totals = [sum(column) for column in zip(*series.values(), strict=True)]
     low, high = axis.limits([0.0, *totals])

@@ -121,13 +121,7 @@ def training_data(
     n_events: NDArray[np.float64],
     rounds: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Collect the report of a training from `start` to `model`, without tests.
-
-    Parameters
-    ----------
-    plain : int32, shape (n_kmers,)
-        See `f5py.training.sums.plain_ranks`.
-    """
+    """Collect the report of a training from `start` to `model`, without tests; `plain` has `plain_ranks`."""
     report: dict[str, Any] = {
         "tool": f"f5py {__version__} train",
         "chemistry": chemistry,

@@ -94,16 +94,8 @@ def prefetch_ordered(
 class OrderedWork(Generic[P, T]):
     """Threads with a bounded queue of portions; results are consumed in order.
 
-    Parameters
-    ----------
-    work : callable
-        Called in the threads with the arguments of `add`.
-    take : callable of one result
-        Called by `add` and `finish` in their callers' thread.
-    name : str
-        Prefix of the threads' names.
-    n_waiting : int, optional
-        Most portions in progress or queued; by default one more for each thread.
+    `work` is called in the threads with the arguments of `add`, `take` with each result by the callers of `add` and
+    `finish`. At most `n_waiting` portions, by default one more for each thread, are in progress or queued.
     """
 
     def __init__(

@@ -45,13 +45,7 @@ FEW_THREADS = 4
 
 
 class BorrowedPool:
-    """Borrowed threads while available, else own ones, started on first use.
-
-    Parameters
-    ----------
-    n_threads : int
-        Number of own threads.
-    """
+    """Borrowed threads while available, else own ones, started on first use."""
 
     def __init__(self, n_threads: int) -> None:
         self._n_threads = n_threads
@@ -93,11 +87,8 @@ def part_of_threads(n_threads: int, n_parts: int) -> int:
 class WorkerPool:
     """Threads for kernels that release the GIL. Raises `F5pyError` if the system refuses so many threads.
 
-    Parameters
-    ----------
-    most_per_call : int, optional
-        Most threads to wake for a call while others are in progress: calls of milliseconds cost more wake-ups than
-        they gain. By default all. Idle threads that return from other calls join as well.
+    At most `most_per_call`, by default all, are woken for a call while others are in progress: calls of milliseconds
+    cost more wake-ups than they gain. Idle threads that return from other calls join as well.
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
@@ -126,15 +117,9 @@ class WorkerPool:
     ) -> float:
         """Call ``kernel(queue, reads, *arguments)`` in all threads until `reads` are done. Return the thread seconds.
 
+        The kernel handles ``reads[i]`` for every i that it claims by `f5py.jit.work_queue.claimed_indices`. Of
+        concurrent calls those of the lowest `order` come first: the number of the batch, by default before all batches.
         Thread-safe. Raises the first exception of the kernel, after the reads in progress.
-
-        Parameters
-        ----------
-        kernel : compiled function
-            Handles ``reads[i]`` for every i that it claims by `f5py.jit.work_queue.claimed_indices`.
-        reads : int64, shape (n,)
-        order : int
-            Priority among concurrent calls, lowest first: the number of the batch. By default before all batches.
         """
         reads = np.ascontiguousarray(reads, np.int64)
         next_index = np.zeros(1, np.int64)

@@ -53,13 +53,8 @@ class GpuBackend(GpuPartPool[ArenaPart]):
     """Compute batches of signals on one device; see `f5py.compute.gpu.placement.Backend`.
 
     Raises `GpuUnavailableError` if there is too little memory or the kernels do not compile. `max_reads` and
-    `max_bases` bound the arena. With `zero_copy`, by default on integrated GPUs, kernels work on
-    host memory.
-
-    Attributes
-    ----------
-    capacity : ArenaSize
-        Capacity of one part if all used the allowed memory.
+    `max_bases` bound the arena. With `zero_copy`, by default on integrated GPUs, kernels work on host memory.
+    `capacity` is that of one part if all used the allowed memory.
     """
 
     def __init__(

@@ -53,18 +53,10 @@ class BatchTiming:
 
 
 class GpuBatchSlice:
-    """Implementation of `f5py.compute.cpu.BatchSlice`.
+    """Implementation of `f5py.compute.cpu.BatchSlice`, for the reads with `PlacementReason.GPU`.
 
-    Parameters
-    ----------
-    tables : DeviceTables
-        Of the calling thread's current device; with the ``model`` of `f5py.abea.align.model_table`.
-    part : ArenaPart
-        For exclusive use.
-    placement : Placement
-        The reads with `PlacementReason.GPU`; those that do not fit are placed elsewhere.
-    max_events_per_base : float
-        Reads with more are returned to the CPU.
+    Reads that do not fit are placed elsewhere, as are those with more than `max_events_per_base`. `tables` are of the
+    current device, with the ``model`` of `f5py.abea.align.model_table`; the part is for exclusive use.
     """
 
     def __init__(

@@ -181,24 +181,9 @@ def scatter_maps(queue, reads, k, p, gathered, base_map):
 class TransferredArrays:
     """Device arrays with their pinned host arrays, and a stream.
 
-    Parameters
-    ----------
-    arrays : iterable of (str, int, type)
-        Space-separated names, number of elements and type of the copied arrays.
-    zero_copy : bool
-        The device works on host memory.
-    together : sequence of str
-        Space-separated names of arrays that are contiguous, and copied at once.
-    scratch : iterable of (str, int, type)
-        As `arrays`: arrays that only the device has.
-
-    Attributes
-    ----------
-    host, device : dict of str to array
-        The device may have further arrays.
-    stream : cupy.cuda.Stream
-    waited : float
-        Seconds spent in `wait`.
+    `arrays` and `scratch`, which only the device has, are given as space-separated names, number of elements and type.
+    The names in an element of `together` are contiguous, and copied at once. With `zero_copy` the device works on host
+    memory. `host` and `device` map names to arrays, and `waited` has the seconds spent in `wait`.
     """
 
     def __init__(
@@ -333,11 +318,8 @@ class TransferredArrays:
 class ArenaPart(TransferredArrays):
     """One part of the arena.
 
-    Attributes
-    ----------
-    device : dict of str to array
-        ``slot_start``, ``slot_mean`` and ``slot_stdv`` share the memory of ``trace``, which is unused during event
-        detection.
+    ``slot_start``, ``slot_mean`` and ``slot_stdv`` share the memory of ``trace``, which is unused during event
+    detection.
     """
 
     def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
@@ -376,17 +358,9 @@ class ArenaPart(TransferredArrays):
     ) -> NDArray[np.int64]:
         """Upload a per-read array, concatenated; return its offsets, shape (len(reads) + 1,).
 
-        A smaller host buffer is filled in rounds: one half while the other is copied. The last copies may be in
-        progress on return.
-
-        Parameters
-        ----------
-        values : array
-            Read i has ``values[offsets[i]:offsets[i + 1]]``.
-        pool : WorkerPool
-            Fills the buffers, with priority over its tasks of other batches.
-        packed : PackedSamples, optional
-            Compressed values, expanded while copying.
+        Read i has ``values[offsets[i]:offsets[i + 1]]``; samples in `packed` are expanded while copying. A smaller host
+        buffer is filled in rounds by `pool`: one half while the other is copied. The last copies may be in progress on
+        return.
         """
         to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
         host = self.host[name]
@@ -435,12 +409,7 @@ def scatter_reads(
 ) -> None:
     """Copy concatenated per-read values from a host array to the batch's, as bytes of any type.
 
-    Parameters
-    ----------
-    gathered_offsets : int64, shape (>= len(reads),)
-        Start of each of `reads` in `gathered`.
-    values : array
-        Filled: ``values[offsets[i]:offsets[i + 1]]`` for read i; items as large as those of `gathered`.
+    Read ``reads[i]`` starts at ``gathered_offsets[i]``; items of both arrays have one size.
     """
     size = values.itemsize
     pool.run(scatter, reads, gathered_offsets * size, gathered.view(np.uint8), offsets * size, values.view(np.uint8))

@@ -164,17 +164,7 @@ def _close(parts: list[Part]) -> None:
 def rounds(
     order: NDArray[np.int64], sizes: NDArray[np.int64], most_of_sizes: int, most: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Divide work into rounds that fit.
-
-    Parameters
-    ----------
-    order : int64, shape (n,)
-        Items, in order.
-    sizes : int64
-        Of all items, each at most `most_of_sizes`.
-    most_of_sizes, most : int
-        Sum of the sizes, and number, of a round.
-    """
+    """Divide the items in `order` into rounds of at most `most` items and a bounded sum of sizes."""
     ends = np.cumsum(sizes[order])
     first, before = 0, 0
     while first < len(order):

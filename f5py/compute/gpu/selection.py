@@ -74,29 +74,13 @@ def _n_samples(batch: Any) -> int:
 class AutoGpuScheduler:
     """Compute on the CPU until GPUs are ready, then wherever a batch finishes first.
 
-    All give the same result. A GPU that fails is not used again, with a message.
+    All give the same result. A GPU that fails is not used again, with a message. `gpus` yields each GPU when ready, or
+    its error; the first request starts them: now if `at_once` or `alone`, else when the run has proved long, later if
+    it `expects_little`. With `at_once` the CPU threads get batches until the first GPU is ready, `meanwhile` at a time,
+    and later only if the GPUs are slow; if `alone` only the rest of the GPUs' work.
 
-    Parameters
-    ----------
-    gpus : iterator of backends or exceptions
-        Yields each GPU when ready, or its error; the first request starts them.
-    at_once : bool
-        Start the GPUs now rather than when the run has proved long. The CPU threads get batches until the first one is
-        ready, and later only if the GPUs are slow.
-    alone : bool
-        As `at_once`, but the CPU threads get only the rest of the GPUs' work, and until then `meanwhile`.
-    expects_little : bool
-        The inputs are so small that a GPU hardly pays.
-    clock : callable
-        Returns seconds.
-    size_of : callable
-        Returns the size of a batch, which its time grows with.
-    verb : str
-        Work on a batch, for messages.
-    seconds : callable, optional
-        Returns the seconds of the CPU threads on batches; by default the time during which they have had some.
-    meanwhile : int, optional
-        Batches on the CPU threads at a time until the first GPU is ready; by default a few, none if `alone`.
+    `size_of` returns the size of a batch, which its time grows with, `seconds` those of the CPU threads on batches, by
+    default the time during which they have had some. `verb` is the work on a batch, for messages.
     """
 
     def __init__(

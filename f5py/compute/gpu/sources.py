@@ -111,17 +111,9 @@ def compiler_options(name: str) -> tuple[str, ...]:
 def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:
     """Load the kernels into the current device as ``cupy.cuda.function.Function`` objects.
 
-    Raises `GpuUnavailableError`, see `machine_code`.
-
-    Parameters
-    ----------
-    device : int
-        Number of the thread's current CUDA device.
-    macros : tuple of str
-        Definitions for the compiler, such as ``-DW=100``.
-    results : str
-        Load only the kernels for ``calls``, ``sites``, ``rows`` or none; or for a mapper's ``seeds``, ``chains``,
-        ``joins``, ``alignments``, ``tiles``.
+    Only those for `results`: ``calls``, ``sites``, ``rows`` or none; or a mapper's ``seeds``, ``chains``, ``joins``,
+    ``alignments``, ``tiles``. `macros` are definitions such as ``-DW=100``. Raises `GpuUnavailableError`, see
+    `machine_code`.
     """
     with _loading:  # devices are started at the same time, and need the same code
         return _functions(device, macros, results)

@@ -35,14 +35,9 @@ class CallsArrow(ArrowTable):
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded strings,
     the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded: float32, and
-    their difference float64. Raises `MissingDependencyError` without pyarrow.
-
-    Parameters
-    ----------
-    out : binary file, or function of a pyarrow.Table
-        The Parquet file, complete once the context is left without an error; or a consumer of tables.
-    contigs, k, windows, motifs
-        As for `f5py.outputs.calls.calls_table.CallsWriter`.
+    their difference float64. `out` is the file, complete once the context is left without an error, or a consumer of
+    tables; the layout is that of `f5py.outputs.calls.calls_table.CallsText`. Raises `MissingDependencyError` without
+    pyarrow.
     """
 
     def __init__(

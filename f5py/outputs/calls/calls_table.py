@@ -87,12 +87,8 @@ def format_calls(out, texts, call_motif, style, alignments, calls, inside):
 class CallsText:
     """Format the calls of batches as tab-separated rows; thread-safe.
 
-    Parameters
-    ----------
-    version : {1, 2}
-        Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
-    k : int
-        k-mer size; a row has k - 1 bases on both sides of its group.
+    Version 2 has a strand column and names the count ``num_motifs``, 1 has neither. A row has k - 1 bases on both sides
+    of its group.
     """
 
     def __init__(

@@ -351,15 +351,10 @@ def modification_tags(
     """Make the base modification tags of a batch with calls.
 
     Every site of a scored group has the group's probability: the logistic of the log-likelihood ratio times
-    `calibration` plus the log-odds of `prior`. In read style a call belongs to the base aligned to the site's modified
-    base on the record's strand, and is dropped without such a base or if it differs. Hard-clipped bases have no calls.
-
-    Parameters
-    ----------
-    style : {"read", "reference"}
-        Sequence of the tags: each record's own, or the reference from its start to its end.
-    calibration : float
-        Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
+    `calibration` (`f5py.core.noise.CALIBRATION`) plus the log-odds of `prior`. In the style ``read``, of each record's
+    own sequence, a call belongs to the base aligned to the site's modified base on the record's strand, and is dropped
+    without such a base or if it differs; ``reference`` is that from its start to its end. Hard-clipped bases have no
+    calls.
     """
     if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
         raise ValueError("base modification tags need the batch's records and CIGARs")
@@ -398,14 +393,8 @@ class ModbamTags(Sink):
     """Alignments with the calls as base modification tags, records without calls included and unchanged.
 
     The options decide on called records with tags of another program: they stay as they are, lose these tags, or keep
-    those of other modifications. Records that keep theirs are counted and reported at the end.
-
-    Parameters
-    ----------
-    motifs : list of Motif
-        For calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
-    calibration : float
-        Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
+    those of other modifications. Records that keep theirs are counted and reported at the end. `calibration` is the
+    factor of the ratios; for calls of several motifs see `f5py.core.batch.ReadBatch.by_motif`.
     """
 
     part_name = "modbam.bam"

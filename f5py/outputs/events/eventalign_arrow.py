@@ -65,14 +65,8 @@ class EventalignArrow(ArrowTable):
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
     dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
     lists of float32. Levels and lengths are float32 with the decimals of the text table, which halves the file.
-    Compressed with zstd, in row groups of a quarter of a million rows. Raises `MissingDependencyError` without pyarrow.
-
-    Parameters
-    ----------
-    out : binary file, or function of a pyarrow.Table
-        The Parquet file, complete once the context is left without an error; or a consumer of tables.
-    contigs, model
-        As for `f5py.outputs.events.eventalign_table.EventalignTable`.
+    Compressed with zstd, in row groups of a quarter of a million rows. `out` is the file, complete once the context is
+    left without an error, or a consumer of tables. Raises `MissingDependencyError` without pyarrow.
     """
 
     def __init__(

@@ -35,14 +35,9 @@ MAX_OPERATIONS = 36
 
 
 class SamToBam(AbstractContextManager["SamToBam"]):
-    """Text output that writes BAM; a context manager.
+    """Text output that writes BAM to a file with a descriptor, which is not closed; a context manager.
 
     Raises `OutputFileError` if the file cannot be written, or BAM cannot hold a record.
-
-    Parameters
-    ----------
-    file : binary file
-        Must have a file descriptor. It is not closed.
     """
 
     def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:

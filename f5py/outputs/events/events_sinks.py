@@ -33,12 +33,7 @@ _WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
 class EventalignPaf:
     """Format a line per read with rows; thread-safe.
 
-    Parameters
-    ----------
-    k : int
-        k-mer size: positions are of k-mers, of which a contig has k - 1 fewer than bases.
-    rna : bool
-        Direct RNA: the read starts at the larger reference position.
+    Positions are of k-mers, of which a contig has k - 1 fewer than bases. Direct RNA starts at the larger position.
     """
 
     def __init__(self, contigs: Sequence[str], contig_lengths: Sequence[int], k: int, rna: bool) -> None:
@@ -107,15 +102,7 @@ def count_movements(counts, first_read, rows, event_offsets, event_length):
 
 
 class EventalignSummary:
-    """Format a line per read with rows; thread-safe.
-
-    Parameters
-    ----------
-    rna : bool
-        Direct RNA; the model's name is then ``rna`` and not ``dna``.
-    signal_path : function of str, or str
-        Signal file by read name, or a constant.
-    """
+    """Format a line per read with rows; thread-safe. `signal_path` is a constant, or a function of the read's name."""
 
     def __init__(self, rna: bool, signal_path: Callable[[str], str] | str) -> None:
         self._model = "rna" if rna else "dna"

@@ -58,13 +58,8 @@ class M6anetSites(Sink):
     """Folder with ``data.json`` and ``data.info`` for m6anet; a part stores its sites.
 
     Transcripts are in input order. The sites of a transcript stay in memory until its last read, which is the end of
-    the run for unsorted input. Raises `OutputFileError` if folder or file cannot be written, and `UsageError` if the
-    model's k-mers have no 5-mer in the middle.
-
-    Parameters
-    ----------
-    is_sorted : bool
-        The reads of a transcript are contiguous.
+    the run unless the reads of a transcript are contiguous (`is_sorted`). Raises `OutputFileError` if folder or file
+    cannot be written, and `UsageError` if the model's k-mers have no 5-mer in the middle.
     """
 
     part_name = "m6anet.npy"

@@ -81,17 +81,9 @@ class TableInputs(NamedTuple):
 
 @exact_inner
 def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
-    """Fill a read's reference k-mers.
+    """Fill a read's reference letters, their reverse complement, and the rank of the k-mer at each place.
 
-    Parameters
-    ----------
-    letters : uint8, shape (n,)
-    codes : uint8, shape (256,)
-        0 to 3 for the letters ACGT.
-    forward, backward : uint8, shape (m,), m >= n + `BLOCK`
-        Filled with the letters and with their reverse complement.
-    rank : int32, shape (m,)
-        Filled with the rank of the k-mer at each place, of its reverse complement if `reverse`.
+    The rank is that of the reverse complement if `reverse`; both arrays of letters have `BLOCK` bytes more.
     """
     n = letters.shape[0]
     highest = 4 ** (k - 1)

@@ -31,12 +31,7 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
 
     A record in several files, with different modification tags, is written at its first place with the calls of all: of
     equal bases those of the first file. Files of consecutive windows thus give the output of one run over all of them.
-    Memory grows by 24 bytes a record, and with the tags of shared records.
-
-    Parameters
-    ----------
-    out : binary file
-        Must have a file descriptor.
+    Memory grows by 24 bytes a record, and with the tags of shared records. `out` must have a file descriptor.
     """
     files = _opened(paths)
     try:

@@ -31,12 +31,8 @@ _FIRST_COLUMNS = (b"chromosome", b"contig", b"read_name", b"read_index")
 def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     """Add up the counts of sites, ordered by chromosome name (bytes) and position.
 
-    Failed calls of a site are lost in files where it has no valid call, and so no row.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        Plain or compressed; of one modification, and all with or all without combined strands.
+    The files are of one modification, and all with or all without combined strands. Failed calls of a site are lost in
+    files where it has no valid call, and so no row.
     """
     counts = SiteCounts()
     contigs: dict[str, int] = {}

@@ -82,17 +82,11 @@ def write_bedmethyl(
     code: str | None = None,
     for_r: str | None = None,
 ) -> None:
-    """Write the sites that were counted without a partition.
+    """Write the sites that were counted without a partition. Raises `OutputFileError`, leaving no file.
 
-    Raises `OutputFileError`, leaving neither file nor index.
-
-    Parameters
-    ----------
-    path : str
-        ``-`` for standard output; ``.gz`` is bgzip-compressed and indexed as by tabix, in ``.tbi``, or in ``.csi`` for
-        positions beyond 536,870,911. Names of bedGraph or bigWig select these formats; see `f5py.options.output_names`.
-    for_r : str, optional
-        Write this table for R instead; one of `f5py.options.output_names.FOR_R`.
+    A name with ``.gz`` is bgzip-compressed and indexed as by tabix, in ``.tbi``, or in ``.csi`` for positions beyond
+    536,870,911. Names of bedGraph or bigWig select these formats; see `f5py.options.output_names`. With `for_r` a table
+    for R is written instead.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).covered(min_coverage)
     if for_r is not None:
@@ -194,12 +188,8 @@ class BedMethylOutput(Sink):
     """Counts of sites, written at the end; a part stores them.
 
     Opening raises `F5pyError` if strands are to be combined, but the motif has its sites at different places on both.
-
-    Parameters
-    ----------
-    partitions : list of str, optional
-        Values of a tag by their numbers in ``batch.partition``, -1 for reads without the tag; may grow until `finish`.
-        One file is written for each; see `partition_path`.
+    `partitions` are values of a tag by their numbers in ``batch.partition``, -1 for reads without the tag, and may grow
+    until `finish`. One file is written for each; see `partition_path`.
     """
 
     part_name = "sites.npz"
