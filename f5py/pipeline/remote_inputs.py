@@ -13,11 +13,10 @@ from typing import IO, Any
 import numpy as np
 
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.bam.bam_blocks import DamagedBlocksError
 from f5py.io.bam.bam_index import index_names
 from f5py.io.bam.bam_records import header_size
 from f5py.io.bam.record_ranges import range_file
-from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK, DamagedBlocksError
 from f5py.io.files.disk import remove_folder
 from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
 from f5py.io.remote.copies import copy_into, limit

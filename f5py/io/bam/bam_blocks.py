@@ -1,4 +1,4 @@
-"""Decompression of BAM files in threads, by zlib (benchmarks/results/inflating.md)."""
+"""Decompression of BAM files in threads."""
 
 from __future__ import annotations
 
@@ -10,28 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bytes._bgzf_numba import DAMAGED, block_at, inflate_blocks, list_blocks, text_offsets
-from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, MAX_BLOCK
-from f5py.io.bytes.c_functions import zlib_functions
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, inflate_block
 from f5py.threads.ordered import prefetch_ordered
 
-#: Smallest block.
-_LEAST_BLOCK = HEADER_SIZE + FOOTER_SIZE
-_NONE = np.empty(0, np.int64)
-_NO_BLOCKS = np.empty((0, 3), np.int64)
 #: Bytes per read, and about the most text they may decompress to.
 READ_BYTES, _TEXT_BYTES = 1 << 20, 1 << 22
 #: Decompression threads.
 N_THREADS = 2
-
-
-class DamagedBlocksError(OSError):
-    """Damage of a BGZF stream, with the reason as text."""
+#: Bytes of a stream with the whole blocks at their start, as by `block_at`, and the error after these.
+_Portion = tuple[bytes, list[tuple[int, int, int]], OSError | None]
 
 
 def inflate_portions(
     file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
-) -> Generator[NDArray[np.uint8], None, None]:
+) -> Generator[bytes, None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
@@ -39,7 +31,7 @@ def inflate_portions(
     """
     portions = block_portions(file, first_bytes)
     # one more is inflated while the caller has one
-    with closing(prefetch_ordered(portions, lambda one: _inflate(*one), n_threads + 1, "f5py-bam")) as texts:
+    with closing(prefetch_ordered(portions, _inflate, n_threads + 1, "f5py-bam")) as texts:
         for text, problem in texts:
             yield text
             if problem is not None:
@@ -51,96 +43,54 @@ def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     Raises `DamagedBlocksError` for a damaged or truncated stream, `OSError` for failed reads.
     """
-    places, sizes = [_NONE], [_NONE]
-    begin = file.tell()
-    for data, blocks, problem in block_portions(file, READ_BYTES):
+    places, sizes = [file.tell()], [0]
+    for _, blocks, problem in block_portions(file, READ_BYTES):
         if problem is not None:
             raise problem
-        ends = blocks[:, 2]
-        places.append(begin + np.concatenate([_NONE, [0], ends])[: len(ends)])
-        sizes.append(text_sizes(data, blocks))
-        begin += int(ends[-1]) if len(ends) else 0
-    return np.concatenate(places), offsets_of(np.concatenate(sizes))[:-1]
+        begin = places[-1]
+        places += [begin + end for _, end, _ in blocks]
+        sizes += [n_text for _, _, n_text in blocks]
+    return np.array(places[:-1], np.int64), offsets_of(sizes[1:])[:-1]
 
 
-def block_size(data: bytes) -> int:
-    """Return the size of the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
-    return int(_first_block(data)[0, 2])
-
-
-def text_sizes(data: bytes, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the bytes of text in blocks from their footers; int64, shape (n,)."""
-    lengths = np.frombuffer(data, np.uint8)[blocks[:, 1, None] + np.arange(4, 8)]
-    return lengths @ (1 << np.arange(0, 32, 8, dtype=np.int64))
-
-
-def first_text(data: bytes) -> bytes:
-    """Decompress the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
-    text, problem = _inflate(data, _first_block(data), None)
-    if problem is not None:
-        raise problem
-    return text.tobytes()
-
-
-def _first_block(data: bytes) -> NDArray[np.int64]:
-    """Locate the first block; int64, shape (1, 3)."""
-    block = np.empty((1, 3), np.int64)
-    end = block_at(np.frombuffer(data, np.uint8), 0, block[0])
-    if end < 0:
-        raise DamagedBlocksError("a block is damaged" if end == DAMAGED else "the file is truncated")
-    return block
-
-
-def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArray[np.int64], OSError | None]]:
-    """Yield bytes of the stream with the whole blocks at their start and the error after these.
-
-    Blocks are int64 of shape (n, 3): offsets of the compressed text, of the footer and of the block's end.
-    """
+def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
+    """Yield bytes of the stream with their whole blocks; the first read has `n_bytes`."""
     rest = b""
     problem: OSError | None = None
     while problem is None:
         try:
             piece = file.read(n_bytes)
         except OSError as failure:
-            yield b"", _NO_BLOCKS, failure
+            yield b"", [], failure
             return
         if not piece:
             break
         data = rest + piece
-        blocks, is_damaged = _blocks_of(data)
-        n_bytes = _next_size(n_bytes, data, blocks)
-        if is_damaged:
-            problem = DamagedBlocksError("a block is damaged")
-        rest = data[int(blocks[-1, 2]) if len(blocks) else 0 :]
+        blocks: list[tuple[int, int, int]] = []
+        end = 0
+        try:
+            while (block := block_at(data, end)) is not None:
+                blocks.append(block)
+                end = block[1]
+        except DamagedBlocksError as damage:
+            problem = damage
+        n_text = sum(n for _, _, n in blocks)
+        n_bytes = max(min(2 * n_bytes, READ_BYTES, n_bytes * _TEXT_BYTES // max(n_text, 1)), MAX_BLOCK)
+        rest = data[end:]
         if len(rest) > MAX_BLOCK:
             problem = problem or DamagedBlocksError("a block is damaged")
         yield data, blocks, problem
     if rest and problem is None:
-        yield b"", _NO_BLOCKS, DamagedBlocksError("the file is truncated")
+        yield b"", [], DamagedBlocksError("the file is truncated")
 
 
-def _next_size(n_bytes: int, data: bytes, blocks: NDArray[np.int64]) -> int:
-    """Return the size of the next read, after `n_bytes` with these blocks."""
-    text = int(text_sizes(data, blocks).sum()) if len(blocks) else 0
-    return max(min(2 * n_bytes, READ_BYTES, n_bytes * _TEXT_BYTES // max(text, 1)), MAX_BLOCK)
-
-
-def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Locate the whole blocks at the start of `data`; also return whether the next one is damaged."""
-    blocks = np.empty((len(data) // _LEAST_BLOCK + 2, 3), np.int64)
-    n, is_damaged = list_blocks(np.frombuffer(data, np.uint8), blocks)
-    return blocks[:n].copy(), bool(is_damaged)
-
-
-def _inflate(
-    data: bytes, blocks: NDArray[np.int64], problem: OSError | None
-) -> tuple[NDArray[np.uint8], OSError | None]:
+def _inflate(portion: _Portion) -> tuple[bytes, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
-    packed = np.frombuffer(data, np.uint8)
-    offsets = np.empty(len(blocks) + 1, np.int64)
-    n = text_offsets(packed, blocks, offsets)
-    text = np.empty(offsets[n], np.uint8)
-    n_whole = inflate_blocks(zlib_functions(), packed, blocks[:n], offsets, text)
-    if n_whole < len(blocks):
-        problem = DamagedBlocksError("a block is damaged")
-    return text[: offsets[n_whole]], problem
+    data, blocks, problem = portion
+    texts = []
+    try:
+        for block in blocks:
+            texts.append(inflate_block(data, block))
+    except DamagedBlocksError as damage:
+        problem = damage
+    return b"".join(texts), problem

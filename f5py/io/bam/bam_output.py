@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bam._bam_numba import list_records
-from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_sizes
+from f5py.io.bam.bam_blocks import READ_BYTES, block_portions
 from f5py.io.bam.bam_records import bam_header, header_end, record_chunks, segments_of
 from f5py.io.bam.headers import FIXED_SIZE
-from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, MAX_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, MAX_BLOCK, DamagedBlocksError, bgzf_blocks, first_block
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.reads.reference_errors import check_blocks
 from f5py.jit.kernel import exact_kernel
@@ -215,7 +215,7 @@ class RecordOutput:
         for data, blocks, damage in block_portions(file, READ_BYTES):
             if damage is not None:
                 raise damage
-            ends = blocks[text_sizes(data, blocks) > 0, 2].tolist()
+            ends = [end for _, end, n_text in blocks if n_text]
             if not ends:  # only the end block
                 continue
             first, begin = [0, *ends][-2:]
@@ -226,7 +226,7 @@ class RecordOutput:
                 raise self._failure(problem) from problem
             held = data[first:begin]
         if held:
-            self._pending[:] = first_text(held)
+            self._pending[:], _ = first_block(held)
 
     def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
         """Append records until blocks of the file and the output coincide; return the block's offset, or None."""
@@ -241,12 +241,11 @@ class RecordOutput:
             data = file.read(MAX_BLOCK)
             if not data:
                 break
-            size = block_size(data)
             if n_header is not None:
                 begins[n_read - n_header] = place
                 if len(self._pending) == 0 and not text:
                     return place
-            piece = first_text(data)
+            piece, size = first_block(data)
             n_read += len(piece)
             place += size
             text += piece

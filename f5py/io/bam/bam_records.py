@@ -26,9 +26,9 @@ from f5py.io.bam._bam_numba import (
     integer_tags,
     list_records,
 )
-from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflate_portions
+from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, inflate_portions
 from f5py.io.bam.headers import FIXED_SIZE, TagChanges
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, DamagedBlocksError, bgzf_blocks
 from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
 
@@ -289,7 +289,7 @@ def record_chunks(
                 portion, problem = None, damage
             if portion is None:
                 break
-            rest += portion.data
+            rest += portion
             if is_before:
                 end = header_end(rest) if skipped is None else skipped
                 if end is None or end > len(rest):
@@ -315,7 +315,7 @@ def header_size(file: BinaryIO) -> int:
     text = bytearray()
     with closing(inflate_portions(file)) as portions:
         for portion in portions:
-            text += portion.data
+            text += portion
             if (end := header_end(text)) is not None:
                 return end
     raise DamagedBlocksError("the file is truncated")

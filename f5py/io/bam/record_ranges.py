@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.io.bam._bam_numba import CONTIG, signed32
-from f5py.io.bam.bam_blocks import DamagedBlocksError, block_places, first_text
+from f5py.io.bam.bam_blocks import block_places
 from f5py.io.bam.bam_index import BamIndex, is_block_start, wrong_index_error
 from f5py.io.bam.bam_records import chosen_records, header_size, record_chunks, record_places
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, bgzf_blocks, first_block
 from f5py.io.remote import ranged_file
 
 #: Largest ratio of a range to the mean before the file is scanned for more bounds.
@@ -125,7 +125,7 @@ class _RangeFile(io.RawIOBase):
         self._n_whole = size if end is None else min(end >> 16, size)
         self._tail = b""
         if end is not None and end & 0xFFFF:
-            text = first_text(self._bytes(self._n_whole, MAX_BLOCK))
+            text, _ = first_block(self._bytes(self._n_whole, MAX_BLOCK))
             if len(text) < end & 0xFFFF:
                 self._file.close()
                 raise DamagedBlocksError("a block is damaged")

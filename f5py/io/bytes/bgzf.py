@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import os
-import struct
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, MAX_BLOCK
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, DamagedBlocksError, first_block, is_bgzf
 from f5py.io.bytes.byte_pieces import read_at
-from f5py.io.bytes.c_functions import ZlibFunctions, pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
-from f5py.threads.pool import CallingThread, WorkerPool
-
-#: Up to this many blocks are inflated without loading compiled code.
-_FEW = 8
-
-
-class OpenBgzf(NamedTuple):
-    """Descriptor of a BGZF file and the C functions that read and inflate it."""
-
-    descriptor: int
-    pread: int
-    zlib: ZlibFunctions
 
 
 class BlockReader:
@@ -44,7 +29,7 @@ class BlockReader:
         self.path = path
         self._packed_at, self._text_at = _load_block_index(index_path)
         self._descriptor = os.open(path, os.O_RDONLY)
-        self.state = FileState(self._descriptor, path)
+        self._state = FileState(self._descriptor, path)
         try:
             # a mismatch of the last block shows an index of another file
             last = self._inflate(len(self._text_at) - 1)
@@ -56,15 +41,17 @@ class BlockReader:
             self.close()
             raise
 
+    def check(self) -> None:
+        """Raise `InputFileError` if the file has changed."""
+        self._state.check()
+
     def close(self) -> None:
         """Close the file. May be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def read(
-        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Inflate all blocks that overlap n ranges of the text, each once.
 
         Parameters
@@ -86,54 +73,29 @@ class BlockReader:
         is_last = blocks + 1 == len(self._text_at)
         ends = np.where(is_last, self.size, self._text_at[np.where(is_last, 0, blocks + 1)])
         offsets = offsets_of(ends - self._text_at[blocks])
-        text = np.empty(offsets[-1], np.uint8)
-
-        is_there = np.zeros(len(blocks), np.bool_)
-        if len(blocks) > _FEW:
-            listed = blocks[: len(blocks) - int(is_last[-1])]  # the index does not say where the last one ends
-            places = np.stack([self._packed_at[listed], self._packed_at[listed + 1]], axis=1)
-            inflate_places(self._descriptor, places, offsets, text, is_there, pool or CallingThread())
-        for i in np.flatnonzero(~is_there).tolist():  # few, or one that is damaged
-            text[offsets[i] : offsets[i + 1]] = np.frombuffer(self._inflate(int(blocks[i])), np.uint8)
-        return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
+        text = bytearray().join(map(self._inflate, blocks.tolist()))
+        return np.frombuffer(text, np.uint8), offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate(self, number: int) -> bytes:
-        from isal import isal_zlib
-
         start = int(self._packed_at[number])
         is_last = number + 1 == len(self._packed_at)
         listed = MAX_BLOCK if is_last else int(self._packed_at[number + 1]) - start
         with blamed_on(self.path):
-            block = read_at(self._descriptor, listed, start)
-        if block[:4] != HEADER_START[:4] or block[10:16] != HEADER_START[10:16]:
+            data = read_at(self._descriptor, listed, start)
+        if not is_bgzf(data):
             raise InputFileError(self._complaint("has no block where its .gzi says"))
-        size = struct.unpack_from("<H", block, 16)[0] + 1
         try:
-            text = isal_zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -isal_zlib.MAX_WBITS, MAX_BLOCK)
-            checksum, length = struct.unpack_from("<II", block, size - FOOTER_SIZE)
-        except (isal_zlib.error, struct.error) as problem:
+            text, size = first_block(data)
+        except DamagedBlocksError as problem:
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
-        if checksum != isal_zlib.crc32(text) or length != len(text):
-            raise InputFileError(self._complaint(f"is damaged at byte {start}"))
         if is_last:
             self._last_end = start + size
-        elif length != self._text_at[number + 1] - self._text_at[number] or size != listed:
+        elif len(text) != self._text_at[number + 1] - self._text_at[number] or size != listed:
             raise InputFileError(self._complaint("does not fit its .gzi"))
         return text
 
     def _complaint(self, what: str) -> str:
         return f"{self.path}: {what}; run f5py index again"
-
-
-def inflate_places(
-    descriptor: int, places: NDArray[np.int64], offsets: NDArray[np.int64], text: NDArray[np.uint8],
-    is_sound: NDArray[np.bool_], pool: WorkerPool | CallingThread,
-) -> None:  # fmt: skip
-    """Inflate blocks; see `f5py.io.bytes._bgzf_numba.inflate_places`."""
-    from f5py.io.bytes import _bgzf_numba
-
-    file = OpenBgzf(descriptor, pread_function(), zlib_functions())
-    pool.run(_bgzf_numba.inflate_places, np.arange(len(places)), file, places, offsets, text, is_sound)
 
 
 def _load_block_index(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

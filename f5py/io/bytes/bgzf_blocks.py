@@ -1,4 +1,4 @@
-"""BGZF blocks (SAM specification, section 4.1), compressed by ISA-L at level 3.
+"""BGZF blocks (SAM specification, section 4.1), by ISA-L; compressed at level 3.
 
 Files are 1 to 3 % larger than zlib's at level 6, at several times the speed (benchmarks/results/deflating.md).
 """
@@ -26,6 +26,64 @@ FOOTER_SIZE = 8
 #: The empty block that marks the end of a complete file.
 END_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _LEVEL = 3
+#: Bytes of a header before its extra field.
+_FIXED_HEADER = 12
+
+
+class DamagedBlocksError(OSError):
+    """Damage of a BGZF stream, with the reason as text."""
+
+
+def block_at(data: bytes, at: int = 0) -> tuple[int, int, int] | None:
+    """Locate a block: begin of its compressed text, end of the block, and bytes of its text; None if it is incomplete.
+
+    Raises `DamagedBlocksError`.
+    """
+    damaged = DamagedBlocksError("a block is damaged")
+    if len(data) < at + _FIXED_HEADER:
+        return None
+    field = at + _FIXED_HEADER
+    begin = field + int.from_bytes(data[field - 2 : field], "little")
+    if not data.startswith(BLOCK_MAGIC, at):
+        raise damaged
+    if len(data) < begin:
+        return None
+    while field + 4 <= begin:
+        name, length, size = struct.unpack_from("<2sHH", data, field) if field + 6 <= begin else (b"", 0, 0)
+        if name == b"BC" and length == 2:
+            end = at + size + 1
+            if end < begin + FOOTER_SIZE:
+                raise damaged
+            if len(data) < end:
+                return None
+            n_text = int.from_bytes(data[end - 4 : end], "little")
+            if n_text > MAX_BLOCK:
+                raise damaged
+            return begin, end, n_text
+        field += 4 + length
+    raise damaged
+
+
+def inflate_block(data: bytes, block: tuple[int, int, int]) -> bytes:
+    """Decompress a block, located by `block_at`, and check it; raise `DamagedBlocksError`."""
+    from isal import isal_zlib
+
+    begin, end, n_text = block
+    try:
+        text: bytes = isal_zlib.decompress(data[begin : end - FOOTER_SIZE], -isal_zlib.MAX_WBITS, max(n_text, 1))
+    except isal_zlib.error:
+        raise DamagedBlocksError("a block is damaged") from None
+    if len(text) != n_text or isal_zlib.crc32(text) != int.from_bytes(data[end - FOOTER_SIZE : end - 4], "little"):
+        raise DamagedBlocksError("a block is damaged")
+    return text
+
+
+def first_block(data: bytes) -> tuple[bytes, int]:
+    """Return the text and size of the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
+    block = block_at(data)
+    if block is None:
+        raise DamagedBlocksError("the file is truncated")
+    return inflate_block(data, block), block[1]
 
 
 def is_bgzf(start: bytes) -> bool:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from f5py.core.names import Names, NameTable
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.bgzf import BlockReader
 from f5py.io.files.mapped_file import MappedFile
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
@@ -332,9 +331,7 @@ class TextSource(Protocol):
 
     size: int
 
-    def read(
-        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return text that contains the ranges, and the offset of each range in it."""
         ...
 
@@ -360,9 +357,7 @@ class SequenceSource(Protocol):
 class MappedText(MappedFile, TextSource):
     """An uncompressed file, memory-mapped."""
 
-    def read(
-        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return self.text, begin
 
 
@@ -373,9 +368,7 @@ class MemoryText(TextSource):
         self.size = len(text)
         self._text = text
 
-    def read(
-        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return self._text, begin
 
     def check(self) -> None:
@@ -383,25 +376,6 @@ class MemoryText(TextSource):
 
     def close(self) -> None:
         self._text = np.empty(0, np.uint8)
-
-
-class BlockText(TextSource):
-    """A BGZF file with its ``.gzi``."""
-
-    def __init__(self, path: str, index_path: str) -> None:
-        self._blocks = BlockReader(path, index_path)
-        self.size = self._blocks.size
-
-    def read(
-        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        return self._blocks.read(begin, end, pool)
-
-    def check(self) -> None:
-        self._blocks.state.check()
-
-    def close(self) -> None:
-        self._blocks.close()
 
 
 class IndexedFasta(SequenceSource):
@@ -449,7 +423,7 @@ class IndexedFasta(SequenceSource):
         bases = np.empty(offsets[-1], np.uint8)
         wrong = np.zeros(len(rows), np.bool_)
         wanted = np.flatnonzero(n_bases)
-        text, places = self._text.read(begin[wanted], stop[wanted], pool)
+        text, places = self._text.read(begin[wanted], stop[wanted])
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
         arguments = (

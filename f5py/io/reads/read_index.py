@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError
-from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MemoryText
+from f5py.io.bytes.bgzf import BlockReader
+from f5py.io.reads.indexed_fasta import FastaIndex, IndexedFasta, MemoryText
 from f5py.io.remote import is_url
 from f5py.messages.console import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
@@ -40,7 +41,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
                     raise InputFileError(f"{reads_path}: no such file, nor an index of it")
                 raise InputFileError(f"{path}: not found; the reads have no index, run f5py index with {reads_path}")
         index = FastaIndex.read(paths[1], "run f5py index again")
-        text = BlockText(paths[0], paths[2])
+        text = BlockReader(paths[0], paths[2])
         try:
             if not _covers(index, text):
                 raise InputFileError(f"{paths[1]}: does not belong to {paths[0]}; run f5py index again")
@@ -106,13 +107,13 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         return bases, offsets
 
 
-def _covers(index: FastaIndex, text: BlockText) -> bool:
+def _covers(index: FastaIndex, text: BlockReader) -> bool:
     """Return whether the index's last sequence is the text's last one, empty ones aside."""
     end = int(index.end().max()) if len(index) else 0
     if end >= text.size:
         return end == text.size
     stop = min(end + _BYTES_BEHIND, text.size)
-    block, (begin,) = text.read(np.array([end]), np.array([stop]), None)
+    block, (begin,) = text.read(np.array([end]), np.array([stop]))
     lines = block[begin : begin + stop - end].tobytes().split(b"\n")
     return not any(line.strip() and not line.startswith(b">") for line in lines)
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
+from f5py.io.bytes.bgzf import BlockReader
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
 from f5py.io.reads.indexed_fasta import (
-    BlockText,
     FastaIndex,
     IndexedFasta,
     MappedText,
@@ -94,7 +94,7 @@ class Reference:
     def _opened(self, is_zipped: bool) -> tuple[FastaIndex, TextSource]:
         index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
         if is_zipped:
-            return index, BlockText(self.path, self._gzi)
+            return index, BlockReader(self.path, self._gzi)
         mapped = MappedText(self.path)
         if not index.fits(mapped.text):
             raise InputFileError(

@@ -18,6 +18,6 @@ def test_portions_of_text_that_is_packed_well_are_small(tmp_path):
         out.write(text)
     packed = path.read_bytes()
     assert len(packed) < len(text) / 8
-    portions = [portion.tobytes() for portion in inflate_portions(io.BytesIO(packed), READ_BYTES // 8)]
+    portions = list(inflate_portions(io.BytesIO(packed), READ_BYTES // 8))
     assert b"".join(portions) == text
     assert max(map(len, portions[1:])) < len(text) / 12

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io.bam.bam_blocks import DamagedBlocksError
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, encode_chunks, record_chunks, tag_values
+from f5py.io.bytes.bgzf_blocks import DamagedBlocksError
 
 from ...examples import examples
 
