@@ -35,9 +35,9 @@ class DamagedBlocksError(OSError):
 
 
 def block_at(data: bytes, at: int = 0) -> tuple[int, int, int] | None:
-    """Locate a block: begin of its compressed text, end of the block, and bytes of its text; None if it is incomplete.
+    """Locate a block; None if it is incomplete. Raises `DamagedBlocksError`.
 
-    Raises `DamagedBlocksError`.
+    Returns the begin of its compressed text, the end of the block, and the bytes of its text.
     """
     damaged = DamagedBlocksError("a block is damaged")
     if len(data) < at + _FIXED_HEADER:
@@ -79,7 +79,7 @@ def inflate_block(data: bytes, block: tuple[int, int, int]) -> bytes:
 
 
 def first_block(data: bytes) -> tuple[bytes, int]:
-    """Return the text and size of the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
+    """Return the text and size of the first block; raise `DamagedBlocksError` unless it is sound."""
     block = block_at(data)
     if block is None:
         raise DamagedBlocksError("the file is truncated")
