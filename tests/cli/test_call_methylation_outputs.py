@@ -127,7 +127,7 @@ def test_modbam_of_a_region(made: ReadSet, tmp_path: Path, call: Call):
     assert tagged == set(rows_by_read(rows))
 
 
-def test_modbam_in_reference_style_and_with_tags_of_its_own(made: ReadSet, tmp_path: Path, call: Call):
+def test_modbam_in_reference_style(made: ReadSet, tmp_path: Path, call: Call):
     out = tmp_path / "mod.bam"
     call("--modbam", out, "--modbam-style", "reference")
     with pysam.AlignmentFile(str(out)) as file, pysam.FastaFile(str(made.genome)) as genome:
@@ -136,29 +136,14 @@ def test_modbam_in_reference_style_and_with_tags_of_its_own(made: ReadSet, tmp_p
             bases = genome.fetch("simulated", record.reference_start, record.reference_end).upper()
             assert record.cigarstring == f"{len(bases)}M"
             assert record.query_sequence == bases
-    read_style = tmp_path / "read.bam"
-    call("--modbam", read_style)
-    with pysam.AlignmentFile(str(read_style)) as file:
-        records = list(file)
-    for record in records:
-        record.set_tag("MM", "C+h?,0;")
-        record.set_tag("ML", None)
-        record.set_tag("MN", None)
-    (tmp_path / "again").mkdir()
-    again = made.with_records(tmp_path / "again", records)
-    _, told = call("--modbam", out, reads=again)
-    assert f"{N_READS} records keep the base modification tags that they had" in told
-    with pysam.AlignmentFile(str(out)) as file:
-        assert {record.get_tag("MM") for record in file} == {"C+h?,0;"}
-    _, told = call("--modbam", out, "--replace-tags", reads=again)
-    with pysam.AlignmentFile(str(out)) as file, pysam.AlignmentFile(str(read_style)) as first:
-        assert [record.get_tag("MM") for record in file] == [record.get_tag("MM") for record in first]
 
 
 # bedMethyl
 
 
-@pytest.mark.parametrize("options", [[], ["--combine-strands"], ["--call-threshold", 1.25]], ids=str)
+@pytest.mark.parametrize(
+    "options", [[], ["--combine-strands", "--threshold-per-site"], ["--call-threshold", 1.25]], ids=str
+)
 def test_bedmethyl_equals_that_of_the_table(made_calls: bytes, tmp_path: Path, call: Call, options: list):
     out, later = tmp_path / "calls.bed", tmp_path / "later.bed"
     rows, _ = call("--bedmethyl", out, *options, "-K", 3)
@@ -219,24 +204,6 @@ def test_partitions_sum_up_to_the_whole(made: ReadSet, made_calls: bytes, tmp_pa
 # Parquet
 
 
-def test_parquet_has_the_rows_of_the_table(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
-    out = tmp_path / "calls.parquet"
-    for options in (["-K", 3], ["-w", "simulated:3001-6000"]):
-        assert run_main(*last_of_each([*made.options(), "-o", out, "--output-format", "parquet", *options])) == 0
-        rows = table(made_calls)
-        if "-w" in options:
-            rows = [row for row in rows if 3000 <= int(row["start"]) < 6000]
-        columns = parquet.read_table(out).to_pydict()
-        assert list(columns) == list(rows[0])
-        for name, values in columns.items():
-            texts = [row[name] for row in rows]
-            if name.startswith("log_lik"):
-                np.testing.assert_allclose(values, [float(text) for text in texts], atol=0.0051)
-            else:
-                assert list(map(str, values)) == texts
-
-
 # Other motifs
 
 
@@ -253,23 +220,6 @@ def test_other_motifs_in_all_outputs(tmp_path: Path, call: Call, motif: str):
     assert run_command("meth-freq", "--bedmethyl", "-q", motif, "-i", tmp_path / "calls.tsv", "-o", later) == 0
     assert (tmp_path / "calls.bed").read_bytes() == later.read_bytes()
     assert {row[3] for row in bed(later)} == {code[2]}
-
-
-def test_all_outputs_at_once(made_calls: bytes, tmp_path: Path, call: Call):
-    """They are those of single runs."""
-    options = {"--modbam": "mod.bam", "--bedmethyl": "calls.bed", "--report": "report.json"}
-    for folder in ("together", "apart"):
-        (tmp_path / folder).mkdir()
-    arguments = [item for option, name in options.items() for item in (option, tmp_path / "together" / name)]
-    assert call(*arguments, "-K", 5)[0] == made_calls
-    for option, name in options.items():
-        assert call(option, tmp_path / "apart" / name)[0] == made_calls
-    assert (tmp_path / "together/calls.bed").read_bytes() == (tmp_path / "apart/calls.bed").read_bytes()
-    records = []
-    for folder in ("together", "apart"):
-        with pysam.AlignmentFile(str(tmp_path / folder / "mod.bam")) as file:
-            records.append([record.to_string() for record in file])
-    assert records[0] == records[1]
 
 
 # The report
@@ -317,24 +267,6 @@ def test_report_of_eventalign(made: ReadSet, tmp_path: Path, capfd):
 
 
 # What cannot be
-
-
-def test_nothing_is_left_by_a_run_that_stops(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
-    """But the rows of the table, each of which is whole, and the report."""
-    _, records = made.records()
-    records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
-    changed = made.with_records(tmp_path, records, index=False)
-    folder = tmp_path / "output"
-    folder.mkdir()
-    outputs = ["--modbam", folder / "a.bam", "--bedmethyl", folder / "a.bed.gz", "--report", folder / "a.json"]
-    assert "spliced" in refused(
-        capfd, "call-methylation", *changed.options(), "-o", folder / "a.tsv", "-K", 4, *outputs
-    )
-    rows, report = folder / ".unfinished-a.tsv", folder / "a.json"
-    assert set(folder.iterdir()) == {rows, report}
-    assert "the run has failed: " in report.read_text()
-    assert made_calls.startswith(rows.read_bytes())
-    assert rows.read_bytes().endswith(b"\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")

@@ -12,14 +12,11 @@ import numpy as np
 import pysam
 import pytest
 
-from f5py.cli import command_of
 from f5py.core.batch import Alignments, Calls
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, partition_path, write_bedmethyl
 from f5py.site_frequencies.site_counts import SingleSiteCalls, SiteCounts
-
-command = command_of("meth-freq")
 
 _CPG = motif_named("cpg")
 
@@ -81,17 +78,6 @@ def test_percentages_are_those_of_single_precision(tmp_path: Path) -> None:
         row = line.split("\t")
         share = np.float32(row[11]) / np.float32(row[9]) * np.float32(100)
         assert row[10] == f"{share:.2f}"
-
-
-def test_a_compressed_table_loads_with_tabix(tmp_path: Path) -> None:
-    path = tmp_path / "out.bed.gz"
-    sites = [(c, p, False, 3.0, 1 + p % 3) for c in (0, 1) for p in range(0, 200_000, 5)]
-    write_bedmethyl(str(path), _counts(sites), _NAMES, motif_named("cpg"))
-    assert sorted(os.listdir(tmp_path)) == ["out.bed.gz", "out.bed.gz.tbi"]
-    with pysam.TabixFile(str(path)) as table:
-        assert table.contigs == ["chr10", "chr2"]
-        rows = [row.split("\t") for row in table.fetch("chr2", 150_001, 150_011)]
-    assert [(row[1], row[9]) for row in rows] == [("150005", "3"), ("150010", "2")]
 
 
 def test_positions_beyond_a_tbi_index_get_a_csi(tmp_path: Path) -> None:
@@ -223,16 +209,6 @@ def test_a_tag_with_very_many_values_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "out.999.bed").read_text().count("\n") == 1
 
 
-def test_threads_make_no_difference(tmp_path: Path) -> None:
-    counts = _counts([(0, p, False, 3.0, 1 + p % 3) for p in range(0, 200_000, 5)])
-    files = []
-    for n_threads in (1, 5):
-        path = tmp_path / "out.bed.gz"
-        write_bedmethyl(str(path), counts, _NAMES, motif_named("cpg"), n_threads)
-        files.append(path.read_bytes())
-    assert files[0] == files[1]
-
-
 def test_outputs_that_cannot_be_written_are_noticed_at_once(tmp_path: Path) -> None:
     with pytest.raises(OutputFileError, match="there is no such folder"):
         _opened(tmp_path / "no" / "out.bed")
@@ -240,18 +216,3 @@ def test_outputs_that_cannot_be_written_are_noticed_at_once(tmp_path: Path) -> N
         _opened(tmp_path)
     with pytest.raises(F5pyError, match="cannot be combined"):
         _opened(tmp_path / "out.bed", parse_motif("CHH:0"), SiteCounts(combine_strands=True))
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("region", [None, "NC_000913.3_500001_760000:20,001-60,000"])
-@pytest.mark.parametrize("options", [[], ["--combine-strands", "--threshold-per-site"]])
-def test_real_calls_give_the_same_bytes_straight_and_from_the_table(
-    call_ecoli, tmp_path: Path, region: str | None, options: list[str]
-) -> None:
-    straight, calls, table = (tmp_path / name for name in ("a.bed.gz", "calls.tsv", "table.bed.gz"))
-    where = ["-w", region] if region else []
-    calls.write_bytes(call_ecoli("reads.bam", *where, "--bedmethyl", str(straight), "--call-threshold", "2", *options))
-    arguments = ["--bedmethyl", "-c", "2", "-i", str(calls), "-o", str(table), *options]
-    command.main(arguments, standalone_mode=False)
-    assert straight.read_bytes() == table.read_bytes()
-    assert len(gzip.decompress(straight.read_bytes()).splitlines()) > (500 if region else 2000)

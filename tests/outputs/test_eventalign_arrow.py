@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from f5py.errors import MissingDependencyError
 from f5py.outputs.events import eventalign_arrow
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_table import EventalignTable
@@ -194,18 +192,3 @@ def test_after_an_error_the_file_is_not_completed(monkeypatch):
         raise ZeroDivisionError
     assert not out.getvalue().endswith(b"PAR1")
     assert not any(thread.name.startswith(("f5py-parquet", "f5py-columns")) for thread in threading.enumerate())
-
-
-def test_without_pyarrow(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match="pip install pyarrow"):
-        EventalignArrow(io.BytesIO(), _CONTIGS, made_model())
-
-
-def test_levels_are_the_numbers_of_the_text():
-    batches = _batches()
-    table = _written(batches, {}).read()
-    header, *rows = _texts(batches, {})
-    for name in _DECIMALS:
-        shown = np.array([row[header.index(name)] for row in rows]).astype(np.float64).astype(np.float32)
-        np.testing.assert_array_equal(np.asarray(table[name]), shown)

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.core.batch import Cause, ReadStatus
-from f5py.io.bam.alignments import AlignmentFile
 from f5py.outputs.events.events_sinks import EventalignPaf
 
 from ..examples import examples
 from .made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, made_reads, parse_paf, rows_batch, walk_ends
-
-
-@pytest.fixture(scope="module")
-def paf(ecoli):
-    alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
-    alignments.close()
-    return EventalignPaf(alignments.contigs, alignments.contig_lengths, K, rna=False)
-
-
-def test_bytes_are_the_references(ecoli, ecoli_rows, paf):
-    expected = (ecoli / "expected/eventalign/out.paf").read_bytes()
-    assert paf.header() + paf.format(ecoli_rows, 0, len(ecoli_rows)) == expected
-    assert paf.notes(ecoli_rows) == []
-
-
-def test_ranges_of_reads_join_to_the_whole(ecoli_rows, paf):
-    n = len(ecoli_rows)
-    with ThreadPoolExecutor(3) as threads:
-        pieces = threads.map(lambda ends: paf.format(ecoli_rows, *ends), [(0, 1), (1, 1), (1, 5), (5, n)])
-        assert b"".join(pieces) == paf.format(ecoli_rows, 0, n)
-
-
-def test_columns_agree_with_each_other(ecoli_rows, paf):
-    lines = parse_paf(paf.format(ecoli_rows, 0, len(ecoli_rows)))
-    assert {line.strand for line in lines} == {"+", "-"}
-    for line in lines:
-        pieces, passed = walk_ends(
-            line.tags["ss:Z"], line.raw_start, line.kmer_start, line.kmer_end, False, line.strand == "-"
-        )
-        assert pieces[-1][2] == line.raw_end <= line.n_samples
-        assert len(pieces) == line.matches
-        assert passed == line.block == line.kmer_end - line.kmer_start
-        assert line.kmer_end <= line.target_length
 
 
 @pytest.mark.parametrize("rna", [False, True])

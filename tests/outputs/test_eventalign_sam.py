@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import subprocess
-
 import pysam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import OutputFileError
-from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RawRecords
 from f5py.outputs.events.eventalign_sam import EventalignSam, SamToBam
 
@@ -20,17 +16,6 @@ from .made_rows import CONTIG_LENGTHS, CONTIGS, MadeRead, made_reads, rows_batch
 
 HEADER = pysam.AlignmentHeader.from_references(CONTIGS, CONTIG_LENGTHS)
 MATCH, INSERTION, DELETION, SKIP, CLIP = range(5)
-
-
-@pytest.fixture(scope="module")
-def real(ecoli, ecoli_rows):
-    """Return the real batch with its records, and the header of its BAM file."""
-    alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
-    batch = copy.copy(ecoli_rows)
-    header = alignments.header
-    batch.records = RawRecords.of([record for _, record in alignments.records()], header)
-    alignments.close()
-    return batch, header
 
 
 def with_records(reads: list[MadeRead], tags: str = "NM:i:3"):
@@ -42,36 +27,6 @@ def with_records(reads: list[MadeRead], tags: str = "NM:i:3"):
         records.append(pysam.AlignedSegment.fromstring(line, HEADER))
     batch.records = RawRecords.of(records, HEADER)
     return batch
-
-
-def parse(text: bytes, folder) -> list[pysam.AlignedSegment]:
-    path = folder / "out.sam"
-    path.write_bytes(text)
-    with pysam.AlignmentFile(path) as file:
-        return list(file)
-
-
-@pytest.mark.parametrize(("version", "name"), [(1, "out_v1.sam"), (2, "out.sam")])
-def test_bytes_are_the_references(ecoli, real, version, name):
-    batch, header = real
-    sam = EventalignSam(header, version, rna=False)
-    expected = (ecoli / "expected/eventalign" / name).read_bytes()
-    assert sam.header() + sam.format(batch, 0, len(batch)) == expected
-    assert b"".join(sam.format(batch, i, i + 1) for i in range(len(batch))) == sam.format(batch, 0, len(batch))
-
-
-def test_pysam_reads_the_real_records(real, tmp_path):
-    batch, header = real
-    sam = EventalignSam(header, 2, rna=False)
-    records = parse(sam.header() + sam.format(batch, 0, len(batch)), tmp_path)
-    assert len(records) == len(batch)
-    for record, original, n_samples in zip(records, batch.records.segments(header), batch.n_samples, strict=True):
-        raw_start, raw_end, kmer_start, kmer_end = map(int, record.get_tag("si").split(","))
-        pieces, passed = walk_ends(record.get_tag("ss"), raw_start, kmer_start, kmer_end, False, record.is_reverse)
-        assert pieces[-1][2] == raw_end <= n_samples
-        assert passed == kmer_end - kmer_start
-        assert record.query_sequence == original.query_sequence
-        assert record.get_tag("NM") == original.get_tag("NM")
 
 
 @pytest.mark.parametrize("rna", [False, True])
@@ -146,34 +101,6 @@ def test_tags_of_an_earlier_run_are_replaced():
     fields = EventalignSam(HEADER, 2, rna=False).format(batch, 0, 1).decode().rstrip("\n").split("\t")
     assert [field[:4] for field in fields[11:]] == ["NM:i", "AS:i", "si:Z", "ss:Z", "sc:f", "sh:f"]
     assert fields[13:15] == ["si:Z:5,15,7,8", "ss:Z:10,"]
-
-
-def test_reads_without_rows_have_no_record():
-    batch = with_records([MadeRead(False, [5], [10], [])])
-    assert EventalignSam(HEADER, 1, rna=False).format(batch, 0, 1) == b""
-    assert EventalignSam(HEADER, 2, rna=False).format(batch, 0, 1) == b""
-
-
-@pytest.mark.parametrize("text", [b"caf\xe9", b"caf\xc3\xa9", b"a\x1cb\xc2\x85c\xe2\x80\xa8d"])
-def test_text_that_is_not_utf8_or_has_odd_line_ends(tmp_path, text):
-    """Header and tags keep their bytes in SAM and in BAM, and a record stays one line."""
-    batch = with_records([MadeRead(False, [5], [10], [(0, 7, False)])] * 2, "NM:i:3\tXX:Z:name")
-    batch.scale[:], batch.shift[:] = 1, 0
-    source = tmp_path / "odd.sam"
-    lines = [record.to_string().encode().replace(b"name", text) + b"\n" for record in batch.records.segments(HEADER)]
-    source.write_bytes(str(HEADER).encode() + b"@CO\t" + text + b"\n" + b"".join(lines))
-    with pysam.AlignmentFile(str(source)) as file:
-        header = file.header
-        batch.records = RawRecords.of(list(file), header)
-    sam = EventalignSam(header, 2, rna=False)
-    assert sam.header() == source.read_bytes()[: -len(b"".join(lines))]
-    made = sam.format(batch, 0, 2)
-    assert made == b"".join(line[:-1] + b"\tsi:Z:5,15,7,8\tss:Z:10,\tsc:f:1\tsh:f:0\n" for line in lines)
-    path = tmp_path / "out.bam"
-    with path.open("wb") as out, SamToBam(out, str(path), header, 1) as bam:
-        bam.write(made)
-    printed = subprocess.run(["samtools", "view", "--no-PG", "-h", path], capture_output=True, check=True).stdout
-    assert printed == sam.header() + made
 
 
 def test_records_that_bam_cannot_take(tmp_path):

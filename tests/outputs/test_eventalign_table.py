@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,24 +9,11 @@ from f5py.core.batch import ReadBatch, RowState
 from f5py.outputs.events import eventalign_table
 from f5py.outputs.events.eventalign_table import EventalignTable
 from f5py.outputs.events.table_columns import TableLayout
-from f5py.pore_model import builtin
 
-from ..event_alignment.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
 from .eventalign_rows import made_batch, made_model, plain_table
 
-_MODES = {
-    "default.tsv.gz": {},
-    "names_scaled_index.tsv.gz": {"print_read_names": True, "scale_events": True, "signal_index": True},
-    "collapsed.tsv.gz": {"collapse_events": True},
-    "m6anet.tsv.gz": {"m6anet": True},
-}
 _OPTIONS = ["print_read_names", "scale_events", "samples", "signal_index", "collapse_events", "m6anet"]
 _CONTIGS = ["chr1", "a_contig_with_a_name_of_more_than_one_block"]
-
-
-@pytest.fixture(scope="module")
-def ecoli_batch(ecoli: Path, indexed_ecoli: Path) -> ReadBatch:
-    return expected_batch(ecoli, indexed_ecoli / "reads.fasta")
 
 
 @pytest.fixture(scope="module")
@@ -40,27 +23,6 @@ def batch() -> ReadBatch:
 
 def _text(table: EventalignTable, batch: ReadBatch, first: int = 0, end: int | None = None) -> bytes:
     return table.header() + table.format(batch, first, len(batch) if end is None else end).tobytes()
-
-
-@pytest.mark.parametrize("name", _MODES)
-def test_reference_files(ecoli_batch, ecoli, name):
-    expected = gzip.decompress((ecoli / "expected/eventalign" / name).read_bytes())
-    if "m6anet" in name:  # positions at which no event fits are left out here
-        lines = expected.splitlines(keepends=True)
-        expected = b"".join(line for line in lines if not line.endswith(b"\t-nan\t-nan\t-nan\t\n"))
-        assert len(expected) < len(b"".join(lines))
-    table = EventalignTable(ecoli_contigs(ecoli), builtin(NUCLEOTIDE), TableLayout(**_MODES[name]))
-    assert _text(table, ecoli_batch) == expected
-
-
-def test_samples_of_real_reads(ecoli_batch, ecoli):
-    options = {"samples": True, "collapse_events": True}
-    contigs, model = ecoli_contigs(ecoli), builtin(NUCLEOTIDE)
-    for read in (5, 8):  # of either strand
-        table = EventalignTable(contigs, model, TableLayout(**options))
-        assert _text(table, ecoli_batch, read, read + 1) == plain_table(
-            ecoli_batch, contigs, model, read, read + 1, **options
-        )
 
 
 @pytest.mark.parametrize("switched_on", range(2 ** len(_OPTIONS)))
@@ -89,28 +51,6 @@ def test_the_made_rows_meet_all_cases(batch):
     assert any(int(row[5]) >= 10**3 for row in rows[1:])
     assert batch.reverse.any()
     assert not batch.reverse.all()
-
-
-def test_header_of_m6anet_ends_with_a_tab():
-    assert EventalignTable([], made_model(), TableLayout(m6anet=True, samples=True, signal_index=True)).header() == (
-        b"contig\tposition\treference_kmer\tread_index\tevent_level_mean\tevent_stdv\tevent_length\t"
-        b"\tstart_idx\tend_idx\n"
-    )
-
-
-def test_ranges_of_reads_make_the_whole(batch):
-    table = EventalignTable(_CONTIGS, made_model(), TableLayout(samples=True, collapse_events=True))
-    whole = table.format(batch, 0, len(batch)).tobytes()
-    with ThreadPoolExecutor(3) as pool:
-        pieces = pool.map(lambda first: table.format(batch, first, min(first + 2, len(batch))), range(0, len(batch), 2))
-        assert b"".join(piece.tobytes() for piece in pieces) == whole
-
-
-def test_reads_without_rows_give_none(batch):
-    without = int(np.flatnonzero(batch.rows.n == 0)[0])
-    table = EventalignTable(_CONTIGS, made_model())
-    assert table.format(batch, without, without + 1).tobytes() == b""
-    assert table.format(batch, 1, 1).tobytes() == b""
 
 
 @pytest.mark.parametrize("options", [{"samples": True}, {}])

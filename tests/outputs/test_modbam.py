@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import math
 
 import numpy as np
@@ -20,7 +19,6 @@ from .made_modbam import (
     GENOME,
     REVERSE,
     SECONDARY,
-    SUPPLEMENTARY,
     has_tags,
     listed_tags,
     made_batch,
@@ -38,44 +36,6 @@ def tags_of(genome, record, calls, motif=CPG, style="read"):
         return None
     (_, text), (_, values), (_, length) = listed_tags(tags, 0)
     return text, list(values), length
-
-
-def test_a_group_on_the_forward_strand():
-    record = made_record(GENOME[1:27], "26M", start=1)
-    # C as sequenced: 2, 6, 7, 11, 15, 16, 22, 24 of the genome
-    assert tags_of(GENOME, record, [(2, 7, 2, 0.0), (22, 22, 1, 9.0)]) == ("C+m?,0,1,3;", [128, 128, 255], 26)
-
-
-def test_a_group_on_the_reverse_strand_counts_from_the_other_end():
-    record = made_record(GENOME[1:27], "26M", start=1, flag=REVERSE)
-    # G from the end: 23, 18, 17, 12, 8, 3; the G of a site is the C of the strand
-    assert tags_of(GENOME, record, [(2, 7, 2, 0.0), (22, 22, 1, 9.0)]) == ("C+m?,0,3,0;", [255, 128, 128], 26)
-
-
-def test_each_site_can_have_its_own_ratio():
-    record = made_record(GENOME, "28M")
-    assert tags_of(GENOME, record, [(2, 2, 1, 9.0), (7, 7, 1, -9.0)]) == ("C+m?,0,1;", [255, 0], 28)
-
-
-def test_bases_that_are_not_aligned_or_are_others_are_left_out():
-    pieces = {"3S": "TTT", "3M": "AAC", "3I": "GGG", "4M": "GTTC", "2D": "", "2M": "AT", "1X": "T", "10M": "GAACTGGTTA"}
-    sequence = "".join(pieces.values())
-    record = made_record(sequence, "".join(pieces) + "4H")
-    positions = {read: reference for read, reference in record.get_aligned_pairs(matches_only=True)}
-    calls = [(2, 7, 2, 1.0), (11, 11, 1, 1.0), (16, 16, 1, 1.0)]
-    text, values, length = tags_of(GENOME, record, calls)
-    # 7 is deleted, 11 was read as T, 16 as T: only the C at 2 is left
-    assert (text, len(values), length) == ("C+m?,0;", 1, len(sequence))
-    record.set_tag("MM", text)
-    record.set_tag("ML", array.array("B", values))
-    assert [positions[base.position] for base in modified_bases(record)] == [2]
-
-
-def test_hard_clips_are_no_part_of_the_sequence():
-    clipped = made_record(GENOME[6:], "6H22M5H", start=6, flag=SUPPLEMENTARY)
-    assert tags_of(GENOME, clipped, [(7, 7, 1, 0.0)]) == ("C+m?,1;", [128], 22)
-    clipped.flag |= REVERSE
-    assert tags_of(GENOME, clipped, [(7, 7, 1, 0.0)]) == ("C+m?,4;", [128], 22)
 
 
 def test_a_record_without_a_sequence_gets_no_tags():
@@ -98,10 +58,6 @@ def test_only_groups_inside_of_a_window_are_listed():
     assert listed_tags(modification_tags(batch, CPG, "read", windows), 0)[0][1] == "C+m?,3,1,0;"
     windows = Windows.parse(["chr1:4-22"], ["chr1"], clips_groups=True)
     assert listed_tags(modification_tags(batch, CPG, "read", windows), 0)[0][1] == "C+m?,3;"
-
-
-def test_no_calls_no_tags():
-    assert tags_of(GENOME, made_record(GENOME, "28M"), []) is None
 
 
 @pytest.mark.parametrize(
@@ -175,13 +131,6 @@ def test_a_ratio_that_is_no_number_is_no_call():
     batch.calls.methylated[0] = batch.calls.unmethylated[0] = -np.inf
     tags = modification_tags(batch, CPG, "read")
     assert listed_tags(tags, 0)[0][1] == "C+m?,2;"
-
-
-def test_a_batch_without_records_is_refused():
-    batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])
-    batch.release("cigar")
-    with pytest.raises(ValueError, match="records and CIGARs"):
-        modification_tags(batch, CPG, "read")
 
 
 @st.composite

@@ -3,63 +3,16 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pysam
 import pytest
-
-from f5py.compute.methylation import MethylationStage
-from f5py.core.motifs import motif_named
-from f5py.options.signal_commands import CallOptions
-from f5py.outputs.calls.modbam import ModbamTags
-from f5py.pipeline.inputs import open_inputs
-
-from .made_modbam import modified_bases
 
 pytestmark = pytest.mark.shared
 
 #: exp() of less is zero in double precision.
 UNDERFLOW = -745
-
-
-class CalledReads:
-    """Batches of an alignment file, called for a motif."""
-
-    def __init__(self, bam: Path, reads: Path, genome: Path, motif: str, hard_clips: bool = True) -> None:
-        self.options = options = CallOptions(
-            reads=str(reads),
-            bam=str(bam),
-            genome=str(genome),
-            threads=2,
-            batchsize=50,
-            methylation=motif,
-            hard_clips=hard_clips,
-            modbam="kept",  # what the writer needs stays in the batches then
-        )
-        self.motif = motif_named(motif)
-        with ExitStack() as inputs:
-            loader, chemistry = open_inputs(options, inputs, keep_records=True, keep_passed_over=True)
-            self.header = loader.alignments.header
-            caller = MethylationStage(options, chemistry)
-            self.batches = list(loader.batches())
-            for batch in self.batches:
-                caller.check_batch(batch)
-                caller.compute(batch)
-                caller.count_batch(batch)
-            caller.close()
-
-    def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:
-        sink = ModbamTags(str(path), replace(self.options, modbam_style=style), self.header, [self.motif])
-        sink.open()
-        for batch in self.batches:
-            sink.write(batch)
-        sink.finish()
-        subprocess.run(["samtools", "quickcheck", str(path)], check=True)
-        return records_of(path)
 
 
 def records_of(path: Path) -> list[pysam.AlignedSegment]:
@@ -74,11 +27,16 @@ def with_todays_tag_names(record: pysam.AlignedSegment) -> pysam.AlignedSegment:
     return record
 
 
-@pytest.fixture(scope="module")
-def called_8(ecoli, indexed_ecoli) -> CalledReads:
-    """Call the reads of nanopolish's files, with its rule for hard clips."""
-    files = ecoli / "reads8.bam", indexed_ecoli / "reads.fasta", ecoli / "ref.fa"
-    return CalledReads(*files, "cpg", hard_clips=False)
+@pytest.fixture
+def call_8(call_ecoli, tmp_path) -> Callable[..., list[pysam.AlignedSegment]]:
+    """Return a function that calls the reads of nanopolish's files, with its rule for hard clips."""
+
+    def call(*options: str) -> list[pysam.AlignedSegment]:
+        out = tmp_path / "out.bam"
+        call_ecoli("reads8.bam", "--hard-clips=no", "--modbam", str(out), *options)
+        return records_of(out)
+
+    return call
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +62,10 @@ def calls_by_base(record: pysam.AlignedSegment) -> dict[int, int]:
     return dict(calls)
 
 
-def test_read_style_has_nanopolishs_calls(ecoli, called_8, underflows, tmp_path):
+def test_read_style_has_nanopolishs_calls(ecoli, call_8, underflows):
     """Positions and strands equal, probabilities within 3 wherever nanopolish's does not underflow."""
     theirs = [with_todays_tag_names(r) for r in records_of(ecoli / "expected" / "nanopolish" / "cpg_read_style.bam")]
-    ours = called_8.write(tmp_path / "out.bam")
+    ours = call_8()
     assert len(ours) == len(theirs) == 9
     n_calls = n_underflows = 0
     for mine, other in zip(ours, theirs, strict=True):
@@ -126,20 +84,12 @@ def test_read_style_has_nanopolishs_calls(ecoli, called_8, underflows, tmp_path)
     assert (n_calls, n_underflows) == (4648, 23)
 
 
-def test_records_are_the_inputs_with_three_more_tags(ecoli, called_8, tmp_path):
-    ours = called_8.write(tmp_path / "out.bam")
-    for mine, original in zip(ours, records_of(ecoli / "reads8.bam"), strict=True):
-        fields = mine.to_string().split("\t")
-        assert fields[:-3] == original.to_string().split("\t")
-        assert [field[:5] for field in fields[-3:]] == ["MM:Z:", "ML:B:", "MN:i:"]
-
-
-def test_reference_style_has_nanopolishs_calls(ecoli, called_8, underflows, tmp_path):
+def test_reference_style_has_nanopolishs_calls(ecoli, call_8, underflows):
     """Forward records as they are; on reverse ones nanopolish marks the forward C of each site."""
     theirs = [
         with_todays_tag_names(r) for r in records_of(ecoli / "expected" / "nanopolish" / "cpg_reference_style.bam")
     ]
-    ours = called_8.write(tmp_path / "out.bam", "reference")
+    ours = call_8("--modbam-style", "reference")
     genome = pysam.FastaFile(str(ecoli / "ref.fa"))
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.query_sequence == genome.fetch(mine.reference_name, mine.reference_start, mine.reference_end)
@@ -151,56 +101,3 @@ def test_reference_style_has_nanopolishs_calls(ecoli, called_8, underflows, tmp_
         for at in found:
             site = (mine.query_name, mine.reference_start + at - mine.is_reverse)
             assert site in underflows or abs(found[at] - expected[at]) <= 3
-
-
-@pytest.mark.parametrize("motif", ["gpc", "dam", "dcm"])
-def test_other_motifs_mark_their_own_base(ecoli, indexed_ecoli, tmp_path, motif):
-    """Every called base is the modified base of a site that nanopolish has a call for."""
-    called = CalledReads(ecoli / "reads8.bam", indexed_ecoli / "reads.fasta", ecoli / "ref.fa", motif)
-    with (ecoli / "expected" / "nanopolish" / f"{motif}.tsv").open() as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    spans = {}
-    for row in rows:
-        spans.setdefault(row["read_name"], []).append((int(row["start"]), int(row["end"])))
-    n_called = 0
-    for record in called.write(tmp_path / "out.bam"):
-        bases = modified_bases(record)
-        assert {(base.base, base.code) for base in bases} == {("A", "a") if motif == "dam" else ("C", "m")}
-        offset = called.motif.offset_reverse if record.is_reverse else called.motif.offset_forward
-        reference_of = dict(record.get_aligned_pairs(matches_only=True))
-        sites = np.array([reference_of[base.position] - offset for base in bases])
-        starts, ends = np.array(sorted(spans[record.query_name])).T
-        group = np.searchsorted(starts, sites, side="right") - 1
-        assert (sites <= ends[group]).all()
-        n_called += len(bases)
-    n_sites = sum(int(row["num_motifs"]) for row in rows)
-    assert 0.7 * n_sites < n_called <= n_sites
-
-
-def test_all_records_of_a_run_stay(ecoli, indexed_ecoli, tmp_path):
-    """115 records in order; hard-clipped ones have tags that fit their own sequence; filtered ones none."""
-    records = records_of(ecoli / "reads.bam")
-    records[5].mapping_quality = 3
-    records[40].flag |= 4
-    records[60].flag |= 256
-    records[-1].mapping_quality = 0
-    bam = tmp_path / "changed.bam"
-    with pysam.AlignmentFile(str(ecoli / "reads.bam")) as template:
-        header = template.header
-    with pysam.AlignmentFile(str(bam), "wb", header=header) as file:
-        for record in records:
-            file.write(record)
-    called = CalledReads(bam, indexed_ecoli / "reads.fasta", ecoli / "ref.fa", "cpg")
-    ours = called.write(tmp_path / "out.bam")
-    records = records_of(bam)
-    assert len(ours) == len(records) == 115
-    n_clipped = 0
-    for i, (mine, original) in enumerate(zip(ours, records, strict=True)):
-        assert mine.to_string().startswith(original.to_string())
-        bases = modified_bases(mine)
-        assert not (bases and i in (5, 40, 60, 114))
-        if "H" in (mine.cigarstring or ""):
-            n_clipped += bool(bases)
-            # E. coli has no CpG methylation
-            assert np.mean([base.probability for base in bases]) < 128
-    assert n_clipped == 3

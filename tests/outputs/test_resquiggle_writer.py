@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import re
 
 import numpy as np
 import pytest
@@ -65,35 +63,6 @@ def intervals(read: Map, rna: bool) -> dict[int, tuple[int, int]]:
         elif ends:
             found[kmer] = (100 + 10 * ends[0], 110 + 10 * ends[1])
     return dict(sorted(found.items(), reverse=rna))
-
-
-def reads_in_order_of(names: list[str], writer, batch) -> bytes:
-    """f5c's file has the order of the reads file, the batch that of the alignments."""
-    order = [batch.names.index(name) for name in names]
-    return writer.header() + b"".join(bytes(writer.format(batch, read, read + 1)) for read in order)
-
-
-@pytest.fixture(scope="module")
-def expected_paf(ecoli) -> bytes:
-    return (ecoli / "expected/resquiggle/reads8.paf").read_bytes()
-
-
-def test_table_has_the_references_bytes(ecoli, ecoli_rows, expected_paf):
-    table = ResquiggleTable(rna=False, k=K)
-    expected = gzip.decompress((ecoli / "expected/resquiggle/reads8.tsv.gz").read_bytes())
-    names = [line.name for line in parse_paf(expected_paf)]
-    assert reads_in_order_of(names, table, ecoli_rows) == expected
-
-
-def test_paf_has_the_references_bytes_except_for_its_own_scaling(ecoli_rows, expected_paf):
-    lines = parse_paf(expected_paf)
-    text = reads_in_order_of([line.name for line in lines], ResquigglePaf(rna=False, k=K), ecoli_rows)
-    scaling = rb"sc:f:\S+\tsh:f:\S+"
-    assert re.sub(scaling, b"", text) == re.sub(scaling, b"", expected_paf)
-    for line in parse_paf(text):
-        read = ecoli_rows.names.index(line.name)
-        assert line.tags["sc:f"] == f"{float(ecoli_rows.scale[read]):.6f}"
-        assert line.tags["sh:f"] == f"{float(ecoli_rows.shift[read]):.6f}"
 
 
 @pytest.mark.parametrize("rna", [False, True])

@@ -7,7 +7,6 @@ from collections import Counter
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -109,25 +108,6 @@ def test_batches_without_reads_are_for_those_that_want_them(tmp_path: Path):
     sinks.write([])
     sinks.finish()
     assert [(tmp_path / name).read_text() for name in "ab"] == ["size\n", "size\n0\n"]
-
-
-def test_parts_joined_are_the_output_of_one_run(tmp_path: Path):
-    whole = Sinks([Lines(str(tmp_path / "whole"))])
-    parts = []
-    for size in (1, 2, 3):
-        folder = tmp_path / str(size)
-        folder.mkdir()
-        part = Sinks([Lines("not written to")], PartFiles(folder, None))  # type: ignore[arg-type]
-        part.write([0] * size)
-        whole.write([0] * size)
-        part.finish()
-        parts.append(SimpleNamespace(open=lambda name, folder=folder: (folder / name).open("rb")))
-    whole.finish()
-    joined = Sinks([Lines(str(tmp_path / "joined"))])
-    for part in parts:
-        joined.append(part)
-    joined.finish()
-    assert (tmp_path / "joined").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_names_of_parts_are_not_taken_twice():

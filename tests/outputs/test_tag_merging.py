@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from typing import Any
 
 import numpy as np
@@ -95,39 +96,26 @@ def test_motifs_of_one_modification_become_one_entry(reads):
         assert found == ({"C+m?": both} if both else {}) | c
 
 
+def made_record(cigar: str = "50M", name: str = "r") -> pysam.AlignedSegment:
+    record = pysam.AlignedSegment(HEADER)
+    record.query_name, record.reference_id, record.reference_start = name, 0, 5
+    record.query_sequence, record.cigarstring = "AC" * 25, cigar
+    return record
+
+
 def records_of(entries: list[Any], cigar: str = "50M", **tags: Any) -> RawRecords:
     """Make a record of each, with the tags (a text as it is, or entries)."""
-    raw, starts = b"", [0]
+    records = []
     for i, one in enumerate(entries):
-        record = pysam.AlignedSegment(HEADER)
-        record.query_name, record.reference_id, record.reference_start = f"r{i}", 0, 5
-        record.query_sequence, record.cigarstring = "AC" * 25, cigar
+        record = made_record(cigar, f"r{i}")
         if one is not None:
             text, probabilities = one if isinstance(one, tuple) else write_tags(one)
             record.set_tag("MM", text)
-            record.set_tag("ML", __import__("array").array("B", probabilities))
+            record.set_tag("ML", array("B", probabilities))
         for name, value in tags.items():
             record.set_tag(name, value)
-        raw += bam_bytes(record)
-        starts.append(len(raw))
-    return RawRecords(np.frombuffer(raw, np.uint8), np.array(starts), np.arange(len(entries)))
-
-
-def bam_bytes(record: pysam.AlignedSegment) -> bytes:
-    """Encode the record as BAM does, with its size."""
-    import io
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".bam") as file:
-        with pysam.AlignmentFile(file.name, "wb0", header=HEADER) as out:
-            out.write(record)
-        with pysam.BGZFile(file.name, "rb") as packed:
-            text = io.BytesIO(packed.read())
-    text.read(4)
-    text.read(int.from_bytes(text.read(4), "little"))
-    for _ in range(int.from_bytes(text.read(4), "little")):
-        text.read(int.from_bytes(text.read(4), "little") + 4)
-    return text.read()
+        records.append(record)
+    return RawRecords.of(records, HEADER)
 
 
 def plain_n_values(text: str) -> int:
@@ -184,13 +172,11 @@ def test_entries_of_several_codes_are_joined_with_all_their_probabilities():
     ("name", "value", "kind"), [("MM", 5, "i"), ("ML", "C+m", "Z"), ("ML", 7, "i"), ("ML", "x", "A")]
 )
 def test_tags_of_other_types(name: str, value: Any, kind: str):
-    record = pysam.AlignedSegment(HEADER)
-    record.query_name, record.reference_id, record.reference_start = "r", 0, 5
-    record.query_sequence, record.cigarstring = "AC" * 25, "50M"
+    record = made_record()
     record.set_tags([("MM", write_tags(OURS)[0], "Z")] if name == "ML" else [])
     record.set_tag(name, value, kind)
-    raw = np.frombuffer(bam_bytes(record), np.uint8)
-    tags, is_damaged = tags_of_records(raw, np.array([0, len(raw)]), np.arange(1))
+    raw = RawRecords.of([record], HEADER)
+    tags, is_damaged = tags_of_records(raw.data, raw.starts, np.arange(1))
     assert is_damaged.all()
     assert entries_of(tags) == [{}]
 
