@@ -5,13 +5,9 @@ import gzip
 import io
 import shutil
 import subprocess
-from itertools import product
 
 import numpy as np
 import pytest
-
-from f5py.errors import UnsupportedDataError
-from f5py.pore_model import builtin
 
 pytestmark = pytest.mark.shared
 
@@ -84,18 +80,6 @@ def test_counts_equal_f5c(ecoli, call_ecoli, capfd):
     lines = capfd.readouterr().err.splitlines()
     for line in (ecoli / "expected" / "meth.log").read_text().splitlines()[:3]:
         assert line in lines
-
-
-def test_a_model_of_another_chemistry_stops_the_run(call_ecoli, tmp_path):
-    """Levels in reverse order fit nothing; the run must end with advice, not with an empty table."""
-    model = builtin("r9.4_450bps.nucleotide.6mer")
-    lines = ["#k\t6\n"]
-    for kmer, mean, stdv in zip(product("ACGT", repeat=6), model.level_mean[::-1], model.level_stdv, strict=True):
-        lines.append(f"{''.join(kmer)}\t{mean:.5f}\t{stdv:.5f}\n")
-    path = tmp_path / "reversed.model"
-    path.write_text("".join(lines))
-    with pytest.raises(UnsupportedDataError, match="50 of the first 50 reads of 300 bases or more do not fit"):
-        call_ecoli("reads.bam", f"--kmer-model={path}")
 
 
 @pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")

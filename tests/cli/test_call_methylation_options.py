@@ -332,16 +332,3 @@ def test_standard_input(made, made_calls, option):
 )
 def test_batches_and_threads_change_nothing(call, made_calls, options):
     assert call(*options)[0] == made_calls
-
-
-@pytest.mark.shared
-def test_real_reads_have_the_same_output_however_they_are_run(call_ecoli):
-    expected = call_ecoli("reads.bam", "-t", "2")
-    assert expected.count(b"\n") == 19_538
-    for options in (
-        ["-t", "1", "-K", "7"],
-        ["-t", "4", "-K", "64", "--iop", "3"],
-        ["-t", "2", "-B", "50K"],
-        ["-t", "4", "-K", "512", "-B", "5M"],
-    ):
-        assert call_ecoli("reads.bam", *options) == expected, options

@@ -15,7 +15,7 @@ import scipy
 
 import f5py
 from f5py.core.motifs import reverse_complement
-from f5py.errors import F5pyError, InputFileError, UsageError
+from f5py.errors import UsageError
 
 from ..made_data import last_of_each, run_command
 
@@ -237,30 +237,3 @@ def test_picture_of_samples_that_do_not_differ(folder: Path, tmp_path: Path):
     compared(folder, folder / "a.few.tsv", folder / "a.few.tsv", min_coverage=1, report=reports)
     assert json.loads(reports[0].read_text())["significant"] == 0
     assert '<circle class="s1"' not in reports[1].read_text()
-
-
-def test_wrong_use(folder: Path, tmp_path: Path):
-    a, b = folder / "a.tsv", folder / "b.tsv"
-    bam = folder / "a" / "reads.bam"
-    (tmp_path / "other.tsv").write_text("contig\tposition\nx\t1\n")
-    lines = a.read_text().splitlines(keepends=True)
-    (tmp_path / "cut.tsv").write_text("".join(lines[:50]) + "chr\t5\n")
-    (tmp_path / "cut.parquet").write_bytes((folder / "a.parquet").read_bytes()[:-9])
-    cases = [
-        (UsageError, "are tables of events", (a, b), {"genome": folder / "b" / "ref.fa"}),
-        (UsageError, "give -g", (bam, bam), {}),
-        (UsageError, "only once", ("-", "-"), {}),
-        (UsageError, "twice, for A and for B", (bam, b), {"genome": "x.fa", "slow5": ["a", "b", "c"]}),
-        (UsageError, "Parquet is compressed already", (a, b), {"output": tmp_path / "out.parquet.gz"}),
-        (UsageError, "--report x.gif: does not end in", (a, b), {"report": "x.gif"}),
-        (UsageError, "give two names", (a, b), {"report": tmp_path / "out.tsv"}),
-        (InputFileError, "has no column reference_kmer", (tmp_path / "other.tsv", b), {}),
-        (InputFileError, r"cut\.tsv: CSV parse error: Expected 13 columns, got 2", (tmp_path / "cut.tsv", b), {}),
-        (InputFileError, r"cut\.parquet: damaged or no Parquet table", (tmp_path / "cut.parquet", b), {}),
-        (InputFileError, "cannot be opened", (tmp_path / "absent.tsv", b), {}),
-        (F5pyError, "has 500 or more reads in both samples", (a, b), {"min_coverage": 500}),
-    ]
-    for kind, message, inputs, options in cases:
-        with pytest.raises(kind, match=f"(?i){message}"):
-            f5py.compare(*inputs, **{"output": tmp_path / "out.tsv", **options})
-    assert not list(tmp_path.glob("out.*"))

@@ -10,11 +10,9 @@ import pytest
 from f5py.cli import f5py
 from f5py.cli.commands import COMMANDS
 from f5py.cli.options import COMMON, OptionsCommand, options_of
-from f5py.errors import UsageError
 from f5py.messages import console
 from f5py.options import cores, declarations
 from f5py.options.declaration import REQUIRED
-from f5py.options.output_names import kind_of_name, kind_of_output
 from f5py.options.profiles import PROFILES
 
 from ..made_data import ReadSet, refused, run_command
@@ -119,13 +117,6 @@ def test_logs_that_cannot_be_written(made: ReadSet, tmp_path: Path, capfd: pytes
         assert why in refused(capfd, "call-methylation", *made.options(), "--log-file", log)
     assert made.genome.read_bytes() == content
     assert console._log is None
-
-
-@pytest.mark.parametrize("name", ["x.docx", "x.vcf.gz", "x.xlsx", "x.pdf", "x.json"])
-def test_formats_that_are_not_written(name: str) -> None:
-    with pytest.raises(UsageError, match=rf"^-o {name}: .*; name the table .tsv or .parquet"):
-        kind_of_output(name)
-    assert kind_of_name(name) == "tsv"
 
 
 # -- cores

@@ -120,37 +120,3 @@ def test_csv_is_not_read(tables: dict[str, list[Path]], capfd: pytest.CaptureFix
     ):
         line = refused(capfd, *words, status=1)
         assert line.endswith("has commas between its columns; give the table as .tsv or Parquet"), words
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "eventalign --paf -o x.csv",
-        "eventalign --sam -o x.csv",
-        "call-methylation --print-scaling yes -o x.csv",
-        "call-methylation --bedmethyl x.csv",
-        "call-methylation --modbam x.csv",
-        "call-methylation --report x.csv",
-        "resquiggle --paf -o x.csv",
-        "resquiggle --print-scaling yes -o x.csv",
-        "meth-freq --bedmethyl -o x.csv",
-        "summary -o x.csv",
-    ],
-)
-def test_what_is_no_table_stays_refused(
-    words: str,
-    made: ReadSet,
-    tables: dict[str, list[Path]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command, *options = words.split()
-    inputs: list[Any] = made.options()
-    if command == "resquiggle":
-        inputs = [made.reads, made.signal_path]
-    elif command in ("meth-freq", "summary"):
-        inputs = [tables["calls"][0]]
-    refused(capfd, command, *inputs, *options, status=2)
-    assert not list(tmp_path.iterdir())

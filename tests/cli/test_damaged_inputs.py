@@ -15,7 +15,6 @@ import pytest
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 from f5py.io.signals.fast5.fast5_writer import Fast5Writer
-from f5py.io.signals.scan_journal import ScanJournal
 from f5py.io.signals.source import Calibration
 from f5py.pore_model.model import builtin
 from f5py.pore_model.text_file import model_text
@@ -349,21 +348,6 @@ def test_a_damaged_plan(
         assert out.read_bytes() == (whole / "calls.tsv").read_bytes()
     finally:
         os.chdir(place)
-
-
-@pytest.mark.parametrize("damage", [cut, page_of_zeros, no_last_line_end, cut_in_last_line])
-def test_a_damaged_journal(damage: Callable[[bytes], bytes], made: ReadSet, tmp_path: Path):
-    """What it says no more is looked for again."""
-    reads = Path(shutil.copy(made.reads, tmp_path / "reads.fasta"))
-    index = ["index", "-d", made.signal_path, reads, "--resume"]
-    with ScanJournal(f"{reads}.index.scanned") as journal:
-        for path in sorted(made.signal_path.iterdir()):
-            journal.add(str(path), ["made-up"])
-    content = Path(f"{reads}.index.scanned").read_bytes()
-    Path(f"{reads}.index.scanned").write_bytes(damage(content))
-    assert run_command(*index) == 0
-    named = [line.split("\t")[1] for line in Path(f"{reads}.index.readdb").read_text().splitlines()]
-    assert 0 < named.count("") < len(named)  # reads of files that are known to have none, and of those looked at again
 
 
 def test_cram_needs_a_reference_by_bgzip(whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):

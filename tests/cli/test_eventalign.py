@@ -228,20 +228,6 @@ def test_r10_collapsed_table_equals_f5c(align_slow5: Align, shared_data: Path):
     assert [lines[0], *(line for line in lines[1:] if line.split(b"\t")[3] in reads)] == expected
 
 
-def test_pandas_reads_the_tables(align_ecoli: Align):
-    """As the tools after eventalign do; the values are those of the text."""
-    table = pandas.read_csv(io.BytesIO(align_ecoli("--signal-index", "--print-read-names")), sep="\t")
-    assert len(table) == 98_697
-    assert table["read_name"].nunique() == 9
-    assert table["position"].dtype == table["event_index"].dtype == table["end_idx"].dtype == "int64"
-    bad = table["model_kmer"] == "NNNNNN"
-    assert np.isinf(table.loc[bad, "standardized_level"]).all()
-    assert np.isfinite(table.loc[~bad, "standardized_level"]).all()
-    assert (table["end_idx"] > table["start_idx"]).all()
-    m6anet = pandas.read_csv(io.BytesIO(align_ecoli("--m6anet", "--signal-index")), sep="\t")
-    assert m6anet[["event_level_mean", "event_stdv", "event_length"]].notna().all(axis=None)
-
-
 def test_parquet_has_the_rows_of_the_text(align_ecoli: Align):
     text = pandas.read_csv(io.BytesIO(align_ecoli()), sep="\t")
     content = align_ecoli("--output-format", "parquet", output="out.parquet")

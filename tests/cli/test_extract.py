@@ -160,16 +160,3 @@ def test_haplotypes_and_codes(tmp_path: Path) -> None:
     assert_equal(found, plain_rows(path))
     assert set(found["haplotype"]) == {"2", "maternal", "."}
     assert set(found["code"]) == {"m", "h", "a", "76792"}
-
-
-def test_what_has_no_calls(outputs: Path, made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    sites = tmp_path / "sites.bed"
-    assert run_command("meth-freq", outputs / "calls.tsv", "-o", sites) == 0
-    for arguments, status, words in (
-        ((made.bam,), 1, "has calls of modified bases in MM and ML tags"),
-        ((sites,), 2, "has counts of sites, not calls of reads"),
-        ((outputs / "calls.tsv", outputs / "tags.bam"), 2, "cannot be counted together"),
-        ((outputs / "calls.tsv", "-q", "gpc"), 1, "name the motif of these calls"),
-        ((outputs / "calls.tsv", "-o", tmp_path / "x.bed"), 2, "a table of calls is written"),
-    ):
-        assert words in refused(capfd, "extract", *arguments, status=status), arguments

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import click
 import pytest
 
 from f5py.cli import command_of
-from f5py.errors import F5pyError, UsageError
+from f5py.errors import F5pyError
 
 command = command_of("freq-merge")
 
@@ -83,9 +82,3 @@ def test_one_table_is_its_own_sum(tables: list[Path], tmp_path: Path) -> None:
     _run(once, "-o", again)
     assert sorted(once.read_text().splitlines()) == sorted(tables[0].read_text().splitlines())
     assert again.read_bytes() == once.read_bytes()
-
-
-@pytest.mark.parametrize("arguments", [[], ["-", "-"], ["--unknown", "a", "b"]])
-def test_wrong_usage(arguments: list[str]) -> None:
-    with pytest.raises((UsageError, click.UsageError)):
-        _run(*arguments)

@@ -78,19 +78,6 @@ def test_counts_and_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     )
 
 
-def test_real_reads_follow_the_rules(tmp_path: Path, ecoli: Path) -> None:
-    reads = tmp_path / "reads.fasta"
-    reads.write_bytes((ecoli / "reads.fasta").read_bytes())
-    assert index("-d", ecoli / "fast5", "-t", 1, reads) == 0
-    found = readdb(reads)
-    names = sorted(line[1:].split()[0] for line in reads.read_text().splitlines() if line[0] == ">")
-    assert [name for name, _ in found] == names
-    assert sorted(path for _, path in found) == sorted(map(str, (ecoli / "fast5").iterdir()))
-    before = contents(reads)
-    assert index("-d", ecoli / "fast5", "-t", 3, "--iop", 2, reads) == 0
-    assert contents(reads) == before
-
-
 @needs_nanopolish
 def test_nanopolish_writes_and_calls_the_same_for_real_reads(tmp_path: Path, ecoli: Path) -> None:
     ours, theirs = both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")

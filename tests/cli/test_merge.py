@@ -10,7 +10,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from ..made_data import ReadSet, error_line, run_command
+from ..made_data import ReadSet, run_command
 
 #: Borders of windows that follow each other, 0-based; reads and groups cross them.
 BORDERS = (0, 2_500, 5_003, 5_020, 9_000, 12_000)
@@ -128,47 +128,3 @@ def test_parquet_of_events(made: ReadSet, tmp_path: Path):
     assert run_command("eventalign", *made.options(), "--samples", "--signal-index", "-o", events) == 0
     assert run_command("merge", events, "-o", tmp_path / "out.parquet") == 0
     assert (tmp_path / "out.parquet").read_bytes() == events.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("names", "output", "status", "message"),
-    [
-        (["all.tsv", "all.bam"], "out.tsv", 2, "several kinds"),
-        (["all.tsv"], "out.bam", 2, "would be bam"),
-        (["all.bw"], "out.bw", 2, "bigwig cannot be merged"),
-        (["missing.tsv"], "out.tsv", 1, "missing.tsv"),
-        (["all.tsv"], "all.tsv", 2, "is an input"),
-        (["frequencies.tsv"], "out.tsv", 2, "freq-merge"),
-        (["other.tsv"], "out.tsv", 1, "no table of f5py"),
-        (["all.tsv", "old.tsv"], "out.tsv", 1, "other columns"),
-        (["all.bed", "combined.bed"], "out.bed", 1, "one kind"),
-        (["broken.bam"], "out.bam", 1, "broken.bam"),
-        ([], "out.tsv", 2, "no files"),
-    ],
-)
-def test_refused(
-    made: ReadSet, windows: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
-    names: list[str], output: str, status: int, message: str,
-):  # fmt: skip
-    if output.endswith(".bed"):
-        pytest.importorskip("pyarrow")
-    for name in ("all.tsv", "all.bam", "all.bed"):
-        (tmp_path / name).write_bytes((windows / name).read_bytes())
-    for name in ("all.bw", "broken.bam"):
-        (tmp_path / name).write_bytes((windows / "all.bam").read_bytes()[:-40])
-    (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
-    (tmp_path / "frequencies.tsv").write_text(
-        "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"
-        "group_sequence\n"
-    )
-    (tmp_path / "old.tsv").write_text((windows / "all.tsv").read_text().replace("\tstrand", "", 1))
-    (tmp_path / "combined.bed").write_text(
-        "\n".join(line.replace("\t+\t", "\t.\t").replace("\t-\t", "\t.\t") for line in (windows / "all.bed").open())
-    )
-    text = (tmp_path / "combined.bed").read_text()
-    (tmp_path / "combined.bed").write_text(text.replace("\n\n", "\n"))
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    capfd.readouterr()
-    assert run_command("merge", *(tmp_path / name for name in names), "-o", tmp_path / output) == status
-    assert message in error_line(capfd.readouterr().err)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path in before} == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -99,14 +98,6 @@ def test_an_earlier_output_is_replaced_and_its_mode_kept(calls: Path, tmp_path: 
     assert out.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_link_stays_a_link(calls: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link.tsv"
-    link.symlink_to("target.tsv")
-    assert _run("-i", calls, "-o", link) == 0
-    assert link.is_symlink()
-    assert (tmp_path / "target.tsv").read_text() == _FREQUENCIES
-
-
 def test_a_failed_run_leaves_no_output(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     calls.write_text(_CALLS + "chr1\t+\t5\n")
     out, old = tmp_path / "out.tsv", tmp_path / "old.tsv"
@@ -149,19 +140,6 @@ def test_a_full_disk_is_an_error(calls: Path, capfd: pytest.CaptureFixture[str])
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *("-c nan", "-c", "-i", "--threshold-per-site -c -1", "--threshold-per-site -c inf", "--combine-strands"),
-        *("--bedmethyl -s", "--bedmethyl --output-format parquet -o x", "--output-format parquet"),
-        *("--output-format parquet -o x.gz", "--output-format xlsx", "-q 6ma", "-q cpg --motif CG:0"),
-    ],
-)
-def test_wrong_usage(options: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert _run(*options.split()) == 2
-    assert re.search(r"^Error: |::ERROR\] ", capfd.readouterr().err, re.MULTILINE)
 
 
 @pytest.mark.shared

@@ -128,39 +128,6 @@ def test_counts_of_strands_are_added_up(outputs: Path, tmp_path: Path, capfd):
     assert "do not fit" in refused(capfd, "freq-merge", half)
 
 
-def test_what_cannot_be_counted_is_refused(made: ReadSet, outputs: Path, tmp_path: Path, capfd):
-    calls, sites, tags = (outputs / f"calls.{ending}" for ending in ("tsv", "bed", "bam"))
-    combined = tmp_path / "combined.bed"
-    assert run_command("meth-freq", calls, "--bedmethyl", "--combine-strands", "-o", combined) == 0
-    damaged = tmp_path / "damaged.bed"
-    damaged.write_text(sites.read_text().replace("\t+\t", "\t*\t", 1))
-    few = tmp_path / "few.bed"
-    few.write_text("".join("\t".join(line.split("\t")[:11]) + "\n" for line in sites.read_text().splitlines()))
-    negative = tmp_path / "negative.bed"
-    negative.write_text("\t".join([*sites.read_text().splitlines()[0].split("\t")[:11], *["-1"] * 7]) + "\n")
-    packed = tmp_path / "packed"  # known by what it holds
-    packed.write_bytes(made.bam.read_bytes())
-    for arguments, status, words in (
-        ((calls, sites), 2, "cannot be counted together"),
-        ((sites, "-c", 2), 2, "--call-threshold belongs to"),
-        ((tags, "--threshold-per-site"), 2, "--threshold-per-site belongs to tables of calls"),
-        ((calls, "--mod-code", "h"), 2, "--mod-code belongs to"),
-        ((calls, "-g", made.genome), 2, "--genome belongs to"),
-        ((tags, "--mod-code", "h"), 1, "none of 16 alignments has calls C+h"),
-        ((made.bam,), 1, "none of 16 alignments has calls C+m"),
-        ((packed,), 1, "none of 16 alignments has calls C+m"),
-        ((combined, "--stranded"), 2, "leave out --stranded"),
-        ((combined, "--bedmethyl"), 2, "add --combine-strands"),
-        ((sites, "--bedmethyl", "--stranded"), 2, "a row for each strand"),
-        ((sites, "--mod-code", "h"), 1, "no row is of h at CG; there are m"),
-        ((damaged,), 1, "a strand is '*'"),
-        ((few,), 1, "has 11 columns, not the 18"),
-        ((negative,), 1, "a number of reads"),
-        ((tmp_path / "absent.bam",), 1, "no such file"),
-    ):  # fmt: skip
-        assert words in refused(capfd, "meth-freq", *arguments, status=status)
-
-
 @pytest.mark.parametrize("options", [(), ("-o", "sites.bed"), ("--stranded", "-c", "1")])
 @pytest.mark.parametrize("kind", ["bam", "uncompressed", "sam", "cram"])
 def test_alignments_through_standard_input(

@@ -83,8 +83,31 @@ def make_bad_files(folder: Path) -> None:
     (folder / "ref.fa.gz").write_bytes(gzip.compress(reference.encode()))
     (folder / "other.fa").write_text(reference.replace(">", ">other_"))
     (folder / "uneven.fa").write_text(reference + "ACGT\nACGTACGT\n")
-    for name in ("empty.fa", "empty.bam", "empty.tsv", "empty.fastq"):
+    for name in ("empty.fa", "empty.bam", "empty.bed", "empty.tsv", "empty.fastq"):
         (folder / name).touch()
+    sites, calls = ((folder / name).read_text() for name in ("sites.bed", "calls.tsv"))
+    header, first, *_ = calls.splitlines(keepends=True)
+    for name, text in {
+        "regions.bed": "simulated\t0\t500\tone\n",
+        "other.bed": "elsewhere\t1\t2\tm\t9\t+\t1\t2\t0,0,0\t9\t100.0\n",
+        "words.bed": "these are words\n",
+        "reverse.bed": "simulated\t9\t3\n",
+        "after.bed": "simulated\t2000\t2005\nsimulated\t20000\t21000\n",
+        "combined.bed": re.sub("\t[+-]\t", "\t.\t", sites),
+        "damaged.bed": sites.replace("\t+\t", "\t*\t", 1),
+        "few.bed": "".join(line.rsplit("\t", 7)[0] + "\n" for line in sites.splitlines()),
+        "cut.bed": sites + "simulated\t7\t8\n",
+        "negative.bed": "\t".join([*sites.split("\t")[:11], *["-1"] * 7]) + "\n",
+        "other.tsv": "a\tb\n1\t2\n",
+        "old.tsv": calls.replace("\tstrand", "", 1),
+        "header.tsv": header,
+        "short.tsv": header + first + "simulated\t+\t5\n",
+        "word.tsv": header + first.replace(first.split("\t")[5], "many", 1),
+    }.items():
+        (folder / name).write_text(text)
+    for name in ("mod.svg", "mod.bw"):
+        shutil.copy(folder / "mod.bam", folder / name)
+    shutil.copy(folder / "reads.bam", folder / "packed")  # known by what it holds
     (folder / "cut.bam").write_bytes((folder / "reads.bam").read_bytes()[:1500])
     shutil.copy(folder / "reads.bam", folder / "no_index.bam")
     pysam.sort("-n", "-o", str(folder / "by_name.bam"), str(folder / "reads.bam"))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import click
 import numpy as np
 import pysam
 import pytest
@@ -305,24 +304,6 @@ def test_alignments_from_sam_and_from_standard_input(made: ReadSet, tmp_path: Pa
 
 
 # Wrong usage
-
-
-def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    name, reads = made.names[0], ("-r", made.reads)
-    for arguments, message in (
-        ((name, *reads, "-o", "read.jpg"), r"-o read.jpg: does not end in .png, .svg, .pdf, .html"),
-        ((name, *reads, "-o", "-"), "does not end in"),
-        ((name, *reads, "-o", "png"), "does not end in"),
-        ((name, *reads, "-b", made.bam), "--bam needs --genome; give both"),
-        ((name, *reads, "-g", made.genome), "--genome needs --bam; give both"),
-        (("a/b", *reads), "a/b, is no file name; name a file with -o"),
-        ((name,), "reads"),
-        (reads, "read"),
-    ):
-        with pytest.raises((click.UsageError, UsageError), match=message):
-            plot(*arguments)
-    assert os.listdir(tmp_path) == []
 
 
 # Bad input

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
-import click
 import numpy as np
 import pysam
 import pytest
@@ -14,7 +12,6 @@ import pytest
 import f5py
 from f5py.cli import command_of
 from f5py.commands.plot_region import collect
-from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.options.plot_commands import PlotRegionOptions
 
 from ..made_data import ReadSet
@@ -88,37 +85,3 @@ def test_samples_have_names(modbam: Path, tmp_path: Path, capsys: pytest.Capture
     page = (tmp_path / "a.html").read_text()
     assert "lines: means of 3 sites" in page
     assert '"words":"x"' in page
-
-
-def test_wrong_input(modbam: Path, made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pysam.AlignmentFile(str(modbam)) as file:
-        contig, length = file.references[0], file.lengths[0]
-    same = Path(shutil.copyfile(modbam, modbam.with_suffix(".svg")))
-    cases: list[tuple[type[Exception], str, tuple[object, ...]]] = [
-        (UsageError, r"does not end in .png", ("-b", modbam, "-w", contig, "-o", "x.jpg")),
-        (
-            UsageError,
-            "are not all different",
-            ("-b", modbam, "--sample", f"calls={modbam}", "-w", contig, "-o", "x.png"),
-        ),
-        (UsageError, "a name, = and a file", ("--sample", modbam, "-w", contig, "-o", "x.png")),
-        (UsageError, "is an input as well", ("--sample", f"a={same}", "-w", contig, "-o", same)),
-        (
-            F5pyError,
-            f"{made.bam.stem}.* has calls",
-            ("-b", modbam, "-b", made.bam, "-w", f"{contig}:1-500", "-o", "x.png"),
-        ),
-        (UsageError, "a plot takes one region", ("-b", modbam, "-w", "x.bed", "-o", "x.png")),
-        (UsageError, "of at most 100, or raise", ("-b", modbam, "-w", contig, "--max-bases", 100, "-o", "x.png")),
-        (InputFileError, f"has only {length} bases", ("-b", modbam, "-w", f"{contig}:{length + 1}-", "-o", "x.png")),
-        (F5pyError, "nowhere", ("-b", modbam, "-w", "nowhere:1-5", "-o", "x.png")),
-        (F5pyError, "no read there has calls", ("-b", made.bam, "-w", f"{contig}:1-500", "-o", "x.png")),
-        (InputFileError, "no such file", ("-b", "missing.bam", "-w", contig, "-o", "x.png")),
-        (UsageError, "is an input as well", ("-b", same, "-w", contig, "-o", same)),
-        (click.UsageError, "window", ("-b", modbam, "-o", "x.png")),
-    ]
-    monkeypatch.chdir(tmp_path)
-    for kind, message, arguments in cases:
-        with pytest.raises(kind, match=message):
-            plot_region(*arguments)
-    assert os.listdir(tmp_path) == []

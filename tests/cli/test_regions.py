@@ -10,7 +10,7 @@ import pytest
 
 import f5py
 
-from ..made_data import ReadSet, refused, run_command
+from ..made_data import ReadSet, run_command
 
 COLUMNS = [
     "chromosome", "start", "end", "name", "sample", "sites", "calls", "mean", "weighted_mean", "standard_deviation",
@@ -95,18 +95,3 @@ def test_the_form_of_the_input_does_not_matter(samples: Path, tmp_path: Path) ->
     assert tags["weighted_mean"] == pytest.approx(calls["weighted_mean"], abs=0.02)
     frame = f5py.regions(samples / "regions.bed", samples / "freq.tsv", returns="pandas")
     assert_equal(frame, by_pandas(samples / "regions.bed", {"freq": samples / "freq.tsv"}))
-
-
-def test_what_is_refused(samples: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "other.bed").write_text("chr1\t0\t10\n")
-    regions, table = samples / "regions.bed", samples / "freq.tsv"
-    for given, status, words in (
-        ((regions,), 2, "no tables are given"),
-        ((regions, table, table), 2, "a file is given twice"),
-        ((regions, table, "--sample", "a", "--sample", "b"), 2, "2 names for 1 files"),
-        ((tmp_path / "other.bed", table), 1, "its regions are on chr1"),
-        ((tmp_path / "missing.bed", table), 1, "cannot read the BED file"),
-        ((regions, regions), 1, "not the header of call-methylation"),
-        ((regions, table, "-o", tmp_path / "x.bam"), 2, "a table is written"),
-    ):
-        assert words in refused(capfd, "regions", *given, status=status), given

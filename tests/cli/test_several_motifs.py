@@ -12,7 +12,6 @@ import pysam
 import pytest
 
 import f5py
-from f5py.errors import UsageError
 
 from ..made_data import ReadSet, last_of_each, refused, run_command
 
@@ -164,25 +163,3 @@ def test_a_prior_shifts_the_probabilities(made: ReadSet, tables: Path, tmp_path:
     near = (plain > 10) & (plain < 245)
     np.testing.assert_allclose(found[near], 256 / (1 + np.exp(-odds[near])) - 0.5, atol=2)
     assert near.sum() > 50
-
-
-def test_wrong_use(made: ReadSet, tmp_path: Path):
-    inputs = {"reads": made.reads, "bam": made.bam, "genome": made.genome, "output": tmp_path / "out.tsv"}
-    tags = {"modbam": tmp_path / "out.bam"}
-    for message, options in (
-        ("'chg' is not one of cpg, gpc, dam, dcm", {"methylation": "cpg,chg"}),
-        ("'' is not one of", {"methylation": "cpg,"}),
-        ("names a motif twice", {"methylation": "cpg,cpg"}),
-        ("is for one motif", {"methylation": "cpg,gpc", "meth_model": made.genome}),
-        ("counts one motif", {"methylation": "cpg,gpc", "bedmethyl": tmp_path / "out.bed"}),
-        ("--prior needs --modbam", {"prior": 0.3}),
-        ("--merge-tags needs --modbam", {"merge_tags": True}),
-        ("choose one", {"merge_tags": True, "replace_tags": True, **tags}),
-        (
-            "--merge-tags and --modbam-style reference exclude each other",
-            {"merge_tags": True, "modbam_style": "reference", **tags},
-        ),
-    ):
-        with pytest.raises(UsageError, match=message):
-            f5py.call_methylation(**inputs, **options)
-    assert not list(tmp_path.iterdir())

@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from ..made_data import run_command
 from ..patience import PATIENCE
 
@@ -28,55 +26,6 @@ def test_writes_a_data_set_and_tells(tmp_path, capsys):
     assert run_command("simulate", *args, "--force", "--no-read-truth", "--fasta") == 0
     assert not (out / "truth_reads.tsv").exists()
     assert not (out / "reads.fastq").exists()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["-n", "5", "--coverage", "3"],
-        ["-g", "x.fa", "--gc", "0.5"],
-        ["-g", "x.fa", "--genome-length", "5K"],
-        ["--length", "500", "--median-length", "500"],
-        ["--methylation", "per-read", "--site-rates", "0"],
-        ["--methylation", "per-read", "--linked-within", "5"],
-    ],
-)
-def test_contradictions_are_usage_errors(tmp_path, capsys, options):
-    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 2
-    assert "exclude each other" in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["-g", "absent.fa"], "absent.fa"),
-        (["--site-rates", "2"], "neither a rate"),
-        (["--genome-length", "1K", "--length", "2K"], "does not fit"),
-        (["--pore", "r10", "--meth-model", "absent.model"], "absent.model"),
-        (["--pore", "r10", "--shifts", "absent.model"], "absent.model"),
-    ],
-)
-def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
-    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 1
-    captured = capsys.readouterr()
-    assert complaint in captured.err
-    assert captured.err.count("\n") == 1
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--realistic"], "--realistic needs --pore r10"),
-        (["--pore", "r10", "--shifts", "1,2"], "9 numbers are needed"),
-        (["--shifts", "0,0,0,0,0,0", "--meth-model", "x"], "exclude each other"),
-    ],
-)
-def test_wrong_levels_are_usage_errors(tmp_path, capsys, options, complaint):
-    assert run_command("simulate", "-o", str(tmp_path / "x"), *options) == 2
-    assert complaint in capsys.readouterr().err
-    assert not (tmp_path / "x").exists()
 
 
 def test_interrupt_leaves_nothing(tmp_path):

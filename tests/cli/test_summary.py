@@ -16,7 +16,6 @@ import pytest
 
 import f5py
 from f5py.core.motifs import reverse_complement
-from f5py.errors import F5pyError, InputFileError, UsageError
 
 from ..evaluation.made_calls import made_calls, written
 from ..made_data import ReadSet, process_of, refused, run_command, run_process
@@ -259,27 +258,3 @@ def test_modbam(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert "no read has calls C+f at CG" in refused(capfd, "summary", two, "--mod-code", "f")
     assert "--calibration 2: is a factor of ratios" in refused(capfd, "summary", two, "--calibration", 2, status=2)
     assert "no read has calls C+m at CG" in refused(capfd, "summary", made.bam)
-
-
-def test_wrong_input(table, tmp_path):
-    calls, path = table
-    lines = Path(path).read_text().splitlines(keepends=True)
-    for name, text, message in (
-        ("empty", "", "is no table of calls"),
-        ("only_header", lines[0], "has no calls"),
-        ("other", "a\tb\n1\t2\n", "is no table of calls"),
-        ("short", "".join([*lines[:5], "chrA\t+\t5\n"]), "Expected 11 columns, got 3"),
-        ("word", lines[0] + lines[1].replace(f"\t{calls['log_lik_ratio'][0]:.2f}\t", "\tmany\t", 1), "'many'"),
-    ):
-        broken = tmp_path / f"{name}.tsv"
-        broken.write_text(text)
-        with pytest.raises(InputFileError, match=message) as caught:
-            summary([broken], tmp_path)
-        assert str(broken) in str(caught.value)
-    with pytest.raises(UsageError, match="does not end in"):
-        summary(path, tmp_path, report="summary.doc")
-    with pytest.raises(UsageError, match="exclude each other"):
-        summary(path, tmp_path, methylation="cpg", motif="CG:0")
-    with pytest.raises(F5pyError, match="only once"):
-        summary(["-", "-"], tmp_path)
-    assert not list(tmp_path.glob("summary.*"))

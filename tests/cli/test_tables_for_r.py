@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..made_data import refused, run_command
+from ..made_data import run_command
 
 HEADER = (
     "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -67,17 +67,6 @@ def test_rows(kind: str, calls: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert run_command("meth-freq", calls, "--format", kind, "--min-coverage", 2, "-o", tmp_path / "z.txt") == 0
     rows = (tmp_path / "z.txt").read_text().splitlines()
     assert rows == [line for line in STRANDS[kind].splitlines() if "11" in line.split("\t")[1:3] or line[:2] == "ch"]
-
-
-def test_what_does_not_go_together(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for given, words, status in (
-        (("--format", "dss", "--stranded"), "there is a row for each strand anyway", 2),
-        (("--format", "dss", "--bedmethyl"), "bedMethyl is another format", 2),
-        (("--format", "dss", "-o", tmp_path / "x.bed"), "a table for R is written", 2),
-        (("--format", "bismark", "-o", tmp_path / "x.csv"), "a table for R is written", 2),
-        (("--format", "dss", "-q", "dam", "--combine-strands"), "name the motif", 1),
-    ):
-        assert words in refused(capfd, "meth-freq", calls, *given, status=status), given
 
 
 def test_the_score_of_bedmethyl_is_one_of_bed(calls: Path, tmp_path: Path) -> None:

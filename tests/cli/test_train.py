@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import click
 import numpy as np
 import pytest
 
@@ -17,7 +16,7 @@ import f5py
 from f5py.cli import command_of
 from f5py.commands import train as train_command
 from f5py.core.motifs import reverse_complement
-from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
+from f5py.errors import F5pyError, SignalError
 from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.pore_model.model import Shifts, with_methylation
 from f5py.pore_model.text_file import model_text
@@ -284,35 +283,6 @@ def failing(text: str) -> Any:
         raise F5pyError(text)
 
     return fail
-
-
-def test_wrong_use(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    bam, genome = controls / "m/reads.bam", ("-g", controls / "m/ref.fa", "--fast5", controls / "m", "-o", "x.model")
-    (tmp_path / "no.bed").write_text("this is no bedMethyl\n")
-    (tmp_path / "other.bed").write_text("elsewhere\t1\t2\tm\t9\t+\t1\t2\t0,0,0\t9\t100.0\n")
-    cases: list[tuple[type[Exception], str, tuple[object, ...]]] = [
-        (UsageError, "give control reads", ()),
-        (UsageError, "-b and --truth belong together", ("-b", bam)),
-        (UsageError, "--truth needs --bam", ("--truth", "no.bed")),
-        (UsageError, "cannot come from standard input", ("--methylated", "-")),
-        (UsageError, "there are no methylated reads", ("--unmethylated", bam, "--train-kmers", "methylated")),
-        (UsageError, "--rounds 0: must be at least 1", ("--methylated", bam, "--rounds", 0)),
-        (UsageError, "--skip-ultra is not possible", ("--methylated", bam, "--skip-ultra", "u.bam")),
-        (UsageError, "--print-events is not possible", ("--methylated", bam, "--print-events", "yes")),
-        (UsageError, "choose one", ("--methylated", bam, "-q", "cpg", "--motif", "CHG:0")),
-        (PoreModelError, "has methylated k-mers", ("--unmethylated", bam, "--start", "r9.4_450bps.cpg.6mer")),
-        (PoreModelError, "cannot be read", ("--methylated", bam, "--start", "missing.model")),
-        (InputFileError, "no such file", ("--methylated", "missing.bam")),
-        (InputFileError, "is no table of sites", ("-b", bam, "--truth", "no.bed")),
-        (InputFileError, "is on a contig of the alignments", ("-b", bam, "--truth", "other.bed")),
-        (click.UsageError, "'some' is not one of", ("--methylated", bam, "--train-kmers", "some")),
-    ]
-    for kind, message, arguments in cases:
-        with pytest.raises(kind, match=message):
-            train(*arguments, *genome)
-        assert not (tmp_path / "x.model").exists()
-    assert issubclass(UsageError, F5pyError)
 
 
 def test_model_text_is_read_back():

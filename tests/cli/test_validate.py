@@ -12,7 +12,7 @@ import pytest
 import scipy
 
 import f5py
-from f5py.errors import InputFileError, UsageError
+from f5py.errors import UsageError
 
 from ..evaluation.made_calls import made_calls, written
 from ..made_data import ReadSet, run_command
@@ -209,26 +209,3 @@ def test_modbam_says_what_the_table_does(made: ReadSet, tmp_path):
     assert found["tags"]["n"] == tags["n"] == n_called
     assert found["tags"]["not_at_motif"] > tags["not_at_motif"]
     assert "tags, where the read does not have the motif" in (tmp_path / "validation.txt").read_text()
-
-
-def test_wrong_use(made_set, tmp_path):
-    _, _, path, truth = made_set
-    (tmp_path / "other.txt").write_text("some\ttext\n")
-    elsewhere = tmp_path / "elsewhere.bed"
-    bed(pd.DataFrame({"chromosome": ["chrZ"], "position": [5], "n": [3], "m": [3]}), elsewhere)
-    (tmp_path / "broken.bed").write_text(elsewhere.read_text() + "chrZ\t7\t8\n")
-    cases = [
-        (UsageError, "give CALLS and TRUTH", (path,), {}),
-        (UsageError, "both --methylated and --unmethylated", (), {"methylated": path}),
-        (UsageError, "exclude each other; give CALLS and TRUTH, or", (path, truth), {"methylated": path}),
-        (UsageError, "standard input", ("-", truth), {}),
-        (UsageError, "has calls, not the truth", (path, path), {}),
-        (InputFileError, "is no table of calls or sites", (path, tmp_path / "other.txt"), {}),
-        (InputFileError, "no call is at a site", (path, elsewhere), {}),
-        (InputFileError, r"broken\.bed: is damaged", (path, tmp_path / "broken.bed"), {}),
-        (InputFileError, "has 4 or more calls", (elsewhere, elsewhere), {"min_coverage": 4}),
-    ]
-    for kind, message, inputs, options in cases:
-        with pytest.raises(kind, match=message):
-            validate(*inputs, tmp_path=tmp_path, **options)
-    assert not (tmp_path / "validation.txt").exists()

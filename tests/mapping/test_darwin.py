@@ -338,26 +338,6 @@ def test_bam_with_all_kinds_of_records(shared_data: Path, tmp_path: Path):
             assert not record.has_tag("cm")
 
 
-REFUSED = {
-    "window": (("-w", 5), "-w and --preset darwin exclude each other"),
-    "index": (("-d", "index.f5i"), "--write-index and --preset darwin exclude each other"),
-    "two gaps": (("-O", "4,24"), "one kind of gaps"),
-    "score": (("-A", 101, "-B", 1, "-O", 10, "-E", 10), "tiles take at most 100"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_options_without_meaning_are_refused(case: str, tmp_path: Path, capfd):
-    options, message = REFUSED[case]
-    reads = tmp_path / "reads.fa"
-    reads.write_text(">a\n" + "ACGTTGCAAGCTTAGGCATC" * 30 + "\n")
-    reference = tmp_path / "ref.fa"
-    reference.write_bytes(reads.read_bytes())
-    line = refused(capfd, "map", "-x", "darwin", *options, reference, reads, "-o", tmp_path / "o.paf", status=2)
-    assert message in line
-    assert not (tmp_path / "o.paf").exists()
-
-
 def test_overlaps_are_written_as_paf(tmp_path: Path, capfd):
     reads = tmp_path / "reads.fa"
     reads.write_text(">a\n" + "ACGTTGCAAGCTTAGGCATC" * 30 + "\n")

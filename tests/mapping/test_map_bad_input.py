@@ -78,27 +78,6 @@ def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]
     assert not list(files.glob("*out*"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["-k", 29], "29"),
-        (["-O", "4,24", "-E", "1,2"], "E1 >= E2"),
-        (["-A", "120"], "at most 127"),
-        (["-z", "many"], "must be like 400"),
-        (["-z", 2**31], "at most 2147483647"),
-        (["-U", f"10,{10**30}"], "at most 2147483647"),
-        (["-f", "1e300"], "at most"),
-        (["--paf"], "PAF is written"),
-        (["-x", "splice:sr"], "choose from"),
-        (["-x", "nothing"], "choose from"),
-        (["-x", "ava-ont"], "PAF"),
-    ],
-)
-def test_options_that_contradict_each_other(options, message, files: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", *options, files / "ref.fa", files / "reads.fq", "-o", files / "out.bam", status=2)
-    assert message in line
-
-
 def test_the_smallest_fraction_passes_over_nothing(files: Path):
     for fraction in ("1e-300", "0"):
         assert (
@@ -133,13 +112,6 @@ def test_formats_have_the_same_records(name: str, files: Path):
     assert len({one[0] for one in records}) == 72
     starts = [one[1] for one in records]
     assert starts == sorted(starts)
-
-
-@pytest.mark.parametrize("name", ["out.vcf", "out.csv", "out.tsv", "out.parquet", "out.bed.gz"])
-def test_names_of_what_is_no_alignment_are_refused(name: str, files: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / name, status=2)
-    assert line.endswith(f"-o {files / name}: alignments are written; name the file .bam, .cram, .sam or .paf")
-    assert not list(files.glob("*out*"))
 
 
 def test_a_reference_of_reads_is_warned_of(files: Path, capfd: pytest.CaptureFixture[str]):

@@ -120,17 +120,3 @@ def test_formats_of_standard_output(options: list[str], kind: str, files: Path, 
     assert run_command("map", *options, files / "ref.fa", files / "reads.fq", "-t", 1) == 0
     found = capfdbinary.readouterr().out.decode().splitlines()
     assert [line for line in found if not line.startswith("@")] == expected
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["-P"], ["-D"], ["-X"], ["--dual", "yes"], ["--alt", "names"], ["--seed", "5"],
-        ["--no-hash-name"], ["--no-long-join"], ["--rmq", "yes"], ["--end-bonus", "5"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_what_is_not_possible_names_the_way_out(options: list[str], files: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", *options, files / "ref.fa", files / "reads.fq", "-o", files / "out.bam", status=2)
-    assert f"{options[0]} is not possible: " in line
-    assert "minimap2 -ax PRESET" in line

@@ -207,25 +207,6 @@ def test_longest_intron_without_the_preset_changes_nothing(made_set: Path, capfd
     assert "-G: without effect" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["-x", "splice", "-O4", "-E1"], "must exceed O1+E1"),
-        (["-x", "splice", "-B20"], "at most twice O1+E1"),
-        (["-x", "splice", "-C60"], "O2 + 2 (C + bonus)"),
-        (["-x", "splice:foo"], "choose from"),
-        (["-u", "x"], "-u x: is not one of f, b, r, n"),
-        (["-x", "darwin", "-uf"], "exclude each other"),
-        (["-x", "splice", "--seeds", "mem"], "exclude each other"),
-        (["-x", "splice", "-G", "1G"], "at most"),
-    ],
-    ids=lambda one: " ".join(map(str, one)) if isinstance(one, list) else "",
-)
-def test_scores_that_cannot_be_had(options, message: str, made_set: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", *options, made_set / "ref.fa", made_set / "reads.fa", "-o", "x.sam", status=2)
-    assert message in line
-
-
 _GENE = "one\t300\t900\tg\t0\t+\t300\t300\t0\t2\t100,100,\t0,500,\n"
 
 

@@ -19,7 +19,7 @@ from f5py.threads.pool import WorkerPool
 
 from ..compiled import compiled
 from ..examples import examples
-from ..made_data import refused, run_command
+from ..made_data import run_command
 from .real_sets import Sequences, batch_of, rows_of, sequences_of, text_of
 
 find_mems = compiled(find_mems)
@@ -241,25 +241,6 @@ def test_reads_are_where_minimap2_has_them(name: str, n_reads: int, shared_data:
     for read, (strand, contig, begin, end) in theirs.items():
         assert ours[read][:2] == (strand, contig)
         assert min(ours[read][3], end) - max(ours[read][2], begin) > 0.5 * (end - begin)
-
-
-REFUSED = {
-    "preset": (["--seeds", "mem", "-x", "map-pb"], "--seeds mem and --preset map-pb exclude each other"),
-    "overlaps": (["--seeds", "mem", "-x", "ava-ont", "--paf"], "--seeds mem and --preset ava-ont exclude each other"),
-    "homopolymers": (["--seeds", "mem", "-H"], "without compressed homopolymers"),
-    "length only": (["--min-mem", "20"], "--min-mem needs --seeds mem; add it"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_options_are_refused(case: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    options, message = REFUSED[case]
-    (tmp_path / "ref.fa").write_text(">a\n" + "ACGTTGCA" * 20 + "\n")
-    line = refused(
-        capfd, "map", *options, tmp_path / "ref.fa", tmp_path / "ref.fa", "-o", tmp_path / "out.paf", status=2
-    )
-    assert message in line
-    assert not list(tmp_path.glob("out*"))
 
 
 def test_a_reference_of_unknown_bases_has_no_matches(pool):

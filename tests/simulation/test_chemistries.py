@@ -11,7 +11,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.errors import MissingDependencyError, UsageError
+from f5py.errors import MissingDependencyError
 from f5py.io.signals import open_signals
 
 SMALL = {"genome_length": 4_000, "n_reads": 12, "median_length": 1_500, "length_sigma": 0.1, "seed": 4}
@@ -100,17 +100,3 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(MissingDependencyError, match=r"needs pod5; install it: pip install"):
         f5py.simulate(output=tmp_path / "out", signal_format="pod5", **SMALL)
     assert not list((tmp_path / "out").iterdir())
-
-
-def test_wrong_use(tmp_path: Path):
-    for message, options in (
-        ("no built-in model", {"motif": "CHG:0"}),
-        ("no built-in model", {"pore": "r10", "motif": "dam"}),
-        ("only with a model", {"pore": "rna004", "motif": "dam"}),
-        ("--haplotype-sites needs --haplotypes", {"haplotype_sites": 0.5}),
-        ("--complete needs --methylation per-read", {"complete": 0.5}),
-        ("RNA has the strand of its transcript", {"pore": "rna002", "strand": "-"}),
-    ):
-        with pytest.raises(UsageError, match=message):
-            f5py.simulate(output=tmp_path / "out", **SMALL, **options)
-    assert not (tmp_path / "out").exists()

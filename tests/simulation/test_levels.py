@@ -7,7 +7,7 @@ import pytest
 
 from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import motif_named
-from f5py.errors import PoreModelError, UsageError
+from f5py.errors import PoreModelError
 from f5py.pore_model import PoreModel, builtin
 from f5py.pore_model.model import Shifts, nucleotides_of, with_methylation
 from f5py.pore_model.shift_file import shift_text
@@ -78,24 +78,6 @@ def test_both_have_streams_of_their_own():
     np.testing.assert_allclose(both.level_mean, expected, atol=1e-4)
     np.testing.assert_array_equal(made(**REALISTIC).level_mean, made(**REALISTIC).level_mean)
     assert (made(seed=2, **REALISTIC).level_mean != made(**REALISTIC).level_mean).any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"shifts": "1,2,3"}, "--shifts 1,2,3: 9 numbers are needed"),
-        ({"shifts": "1,2,3,4,5,6,7,8,nan"}, "numbers from -50 to 50"),
-        ({"shifts": "0,0,0,0,0,0,0,0,51"}, "numbers from -50 to 50"),
-        ({"shift_spread": "-1"}, "--shift-spread -1: give numbers from 0 to 50"),
-        ({"shift_spread": "1,x"}, "--shift-spread 1,x: give numbers"),
-        ({"shift_spread": "1,1"}, "9 numbers are needed"),
-        ({"shift_spread": "1", "pore": "rna004"}, "has no methylated k-mers"),
-        ({"shifts": "0", "pore": "rna002"}, "RNA has methylated bases only with a model"),
-    ],
-)
-def test_wrong_settings(settings, complaint):
-    with pytest.raises(UsageError, match=complaint):
-        made(**settings)
 
 
 def test_files_without_shifts(tmp_path):

@@ -36,16 +36,6 @@ def test_alignment_file_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails
     assert "Is a directory" in fails(replace(made, bam=tmp_path))
 
 
-def test_no_record_is_used(made: ReadSet, tmp_path: Path, succeeds: Succeeds) -> None:
-    """Because of an option."""
-    _, records = made.records()
-    for record in records:
-        record.mapping_quality = 0
-    output, told = succeeds(made.with_records(tmp_path, records), "--min-mapq", "1")
-    assert f"no record of {tmp_path}/changed.bam was used" in told
-    assert output.count(b"\n") <= 1
-
-
 def test_damage_in_mid_file_keeps_the_rows_before_it(
     command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, stops: Stops
 ) -> None:
@@ -76,33 +66,6 @@ def test_windows_need_an_index_and_the_whole_file_does_not(
     (tmp_path / "changed.bam.bai").write_bytes(b"no index at all")
     assert "changed.bam.bai: is damaged or not the index of" in fails(unindexed, "-w", "simulated:1-5000")
     assert succeeds(unindexed)[0] == table
-
-
-def test_wrong_region(made: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    beds = {
-        "empty": "# nothing\n",
-        "other": "simulated\t1\t5\nchrX\t1\t5\n",
-        "after": "simulated\t12000\t12005\nsimulated\t20000\t21000\n",
-        "words": "simulated one five\n",
-        "reverse": "simulated\t9\t3\n",
-    }
-    for name, text in beds.items():
-        (tmp_path / f"{name}.bed").write_text(text)
-    for window, words in (
-        ("chrX:1-5", "there is no contig 'chrX' in the BAM file; it has simulated"),
-        ("simulated:5-1", "write a region as contig:start-end"),
-        ("simulated:a-b", "write a region as contig:start-end"),
-        ("simulated:", "write a region as contig:start-end"),
-        ("simulated:12001-13000", "lies after the end of contig simulated, which has 12000 bases"),
-        ("simulated:13000", "lies after the end of contig simulated, which has 12000 bases"),
-        ("absent.bed", "absent.bed: cannot read the BED file"),
-        ("empty.bed", "the BED file has no windows"),
-        ("other.bed", "line 2: there is no contig 'chrX' in the BAM file"),
-        ("after.bed", "lies after the end of contig simulated, which has 12000 bases"),
-        ("words.bed", "line 1: expected contig, start and end, found"),
-        ("reverse.bed", "line 1: start 9 and end 3 are no interval"),
-    ):
-        assert words in fails(made, "-w", tmp_path / window if window.endswith(".bed") else window)
 
 
 def test_an_empty_window_is_a_success(made: ReadSet, tmp_path: Path, succeeds: Succeeds) -> None:

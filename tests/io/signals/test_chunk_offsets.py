@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from f5py.io.signals.pod5.reader import keys_of_names, names_of_keys
+from f5py.io.signals.pod5.reader import keys_of_names
 
 pytest.importorskip("pod5")
 
@@ -19,40 +15,6 @@ from f5py.io.signals.pod5.reader import N_NUMBERS, ChunkOffsetReader, Pod5Index,
 
 from .made_pod5 import large_read, pod5_name, write_pod5
 from .made_signals import MadeRead, assert_same_block
-
-
-class TestNames:
-    @given(st.lists(st.uuids()))
-    def test_there_and_back(self, made):
-        names = [str(one) for one in made]
-        keys, is_uuid = keys_of_names(names)
-        assert is_uuid.all()
-        assert [key.tobytes() for key in keys] == [one.bytes for one in made]
-        assert names_of_keys(keys.view("S16")) == names
-
-    @given(
-        st.lists(
-            st.one_of(
-                st.uuids().map(lambda one: str(one).upper()),
-                st.text("0123456789abcdefABCDEFg-é ", min_size=34, max_size=38),
-                st.text(max_size=40),
-                st.tuples(st.uuids(), st.integers(0, 35), st.characters()).map(
-                    lambda made: str(made[0])[: made[1]] + made[2] + str(made[0])[made[1] + 1 :]
-                ),
-            )
-        )
-    )
-    def test_other_names(self, names):
-        keys, is_uuid = keys_of_names(names)
-        for name, key, good in zip(names, keys, is_uuid.tolist(), strict=True):
-            try:
-                expected = uuid.UUID(name).bytes if len(name) == 36 and name[8:24:5] == "----" else None
-            except ValueError:
-                expected = None
-            if name.count("-") != 4 or not name.isascii() or " " in name or "_" in name:
-                expected = None
-            assert good == (expected is not None)
-            assert key.tobytes() == (expected or bytes(16))
 
 
 def _made(n: int, first: int = 0) -> list[MadeRead]:
@@ -151,9 +113,3 @@ def test_a_file_that_cannot_be_mapped(folder, monkeypatch):
     monkeypatch.setattr(np, "memmap", fails)
     assert_same_block(Pod5Reader().read([name], [path]), expected)
     assert np.array_equal(ChunkOffsetReader().read([name], [path]).samples, rows)
-
-
-def test_chunks_that_are_in_no_table(folder):
-    file = Pod5File(str(folder / "0.pod5"))
-    assert file.places_of(np.array([-1, 10**9, 299])).tolist() == [[-1] * 3] * 3
-    file.close()

@@ -15,7 +15,7 @@ signal_tools = pytest.importorskip("pod5.signal_tools", reason="needs pod5")
 zstandard = pytest.importorskip("zstandard")
 
 from f5py.core.batch import StoredSamples  # noqa: E402
-from f5py.errors import MissingDependencyError, SignalError  # noqa: E402
+from f5py.errors import MissingDependencyError  # noqa: E402
 from f5py.io.signals import open_signals  # noqa: E402
 from f5py.io.signals.pod5 import direct_source  # noqa: E402
 from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces  # noqa: E402
@@ -23,7 +23,6 @@ from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # n
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
 from f5py.io.signals.slow5._svb_numba import copy_samples  # noqa: E402
-from f5py.threads.pool import WorkerPool  # noqa: E402
 
 from ...examples import examples  # noqa: E402
 from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5  # noqa: E402
@@ -110,22 +109,6 @@ def test_what_is_not_compressed_is_left_to_the_library(files):
     assert source._others is not None
     _is_same_as_of_library(files, source, _names(more))
     source.close()
-
-
-def test_a_lent_pool(files):
-    source = open_signals(None, pod5=[str(files)])
-    names = _names(_reads())
-    source.fetch(names)
-    assert source._threads._own is not None
-    pool = WorkerPool(2)
-    source.use_pool(pool)
-    assert source._threads._own is None
-    _is_same_as_of_library(files, source, names)
-    assert source._threads._own is None
-    pool.close()
-    source.close()
-    with pytest.raises(SignalError):
-        source.fetch(names)
 
 
 def test_damage_is_told_as_the_library_tells_it(files, pool):

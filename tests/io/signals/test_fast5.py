@@ -151,34 +151,12 @@ def test_what_is_wrong_with_a_file_or_read(tmp_path, make, words):
     assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "read r ", words)
 
 
-def test_path_that_no_file_system_has():
-    assert_unreadable(fast5_source({"r": "a\0b"}).fetch(["r"]), 0, "read r ")
-
-
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
 def test_truncated(tmp_path, kept):
     path = tmp_path / "a.fast5"
     write_multi(path, make_reads(7), **GZIP)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
     assert_unreadable(fetch_one(path, "read-2"), 0, "a.fast5", "truncated")
-
-
-@pytest.mark.parametrize("storage", [GZIP, VBZ, {"shuffle": True, **GZIP}, {"fletcher32": True, "chunks": True}])
-def test_damaged_samples(tmp_path, storage):
-    if storage is VBZ:
-        pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
-    path = tmp_path / "a.fast5"
-    reads = make_reads(3)
-    paths = write_multi(path, reads, **storage)
-    with h5py.File(path) as file:
-        chunk = file[f"read_{reads[1].name}/Raw/Signal"].id.get_chunk_info(0)
-    damaged = bytearray(path.read_bytes())
-    damaged[chunk.byte_offset : chunk.byte_offset + chunk.size] = b"\xa5" * chunk.size
-    path.write_bytes(damaged)
-    block = fast5_source(paths).fetch([read.name for read in reads])
-    assert_unreadable(block, 1, "a.fast5", reads[1].name, "damaged")
-    assert_holds(block, 0, reads[0])
-    assert_holds(block, 2, reads[2])
 
 
 @pytest.mark.parametrize("shape", [(), (2, 5), (1 << 40,)])
@@ -188,13 +166,6 @@ def test_impossible_shape(tmp_path, shape):
         chunks = (1000,) if shape == (1 << 40,) else None
         file.create_dataset("read_r/Raw/Signal", shape, np.int16, chunks=chunks)
     assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "impossible shape")
-
-
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32", ">i2", ">i4", "int64"])
-def test_other_whole_numbers_are_cast_where_nothing_is_lost(tmp_path, kind):
-    samples = np.arange(100)
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", samples.astype(kind))], **GZIP)
-    assert_holds(fetch_one(tmp_path / "a.fast5"), 0, MadeRead("r", samples.astype(np.int16)))
 
 
 @pytest.mark.parametrize(("kind", "value"), [("uint16", 40000), ("int32", -40000), ("int64", 1 << 40)])

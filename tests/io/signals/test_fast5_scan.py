@@ -12,11 +12,9 @@ from f5py.errors import F5pyError, OutputFileError
 from f5py.io.signals import helper_process
 from f5py.io.signals.fast5 import fast5_scan
 from f5py.io.signals.fast5.fast5_scan import list_fast5, read_names, scan_fast5
-from f5py.io.signals.helper_process import HelperProcess
 from f5py.io.signals.scan_journal import ScanJournal
 
 from ...index_files import multi_fast5, single_fast5
-from ...patience import PATIENCE
 from . import odd_readers
 
 #: What writers have stored as `file_version`; a number in a multi-read file, too.
@@ -147,24 +145,6 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
 def odd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a file's name say what happens to the process that scans it."""
     monkeypatch.setattr(fast5_scan, "_scan", odd_readers.odd_names)
-
-
-@pytest.mark.usefixtures("odd")
-def test_a_killed_process_is_an_error() -> None:
-    with pytest.raises(F5pyError, match="was ended by SIGKILL"):
-        scan_fast5(["a", "b", "kill", "c"], 2)
-
-
-def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Killed(HelperProcess):
-        def ask(self, *arguments) -> None:
-            os.kill(self.pid, 9)
-            self.wait(PATIENCE)
-            super().ask(*arguments)
-
-    monkeypatch.setattr(helper_process, "HelperProcess", Killed)
-    with pytest.raises(F5pyError, match="was ended by SIGKILL"):
-        scan_fast5([str(single_fast5(tmp_path / "a.fast5", "a"))], 1)
 
 
 @pytest.mark.usefixtures("odd")

@@ -50,28 +50,6 @@ def test_a_read_of_several_pieces(tmp_path, compressed):
     source.close()
 
 
-def test_few_tables_are_kept(tmp_path, monkeypatch):
-    """More tables than fit are asked for at once, and again."""
-    from f5py.io.signals.pod5 import _pod5_file
-
-    monkeypatch.setattr(_pod5_file, "_MOST_READ_TABLES", 2)
-    monkeypatch.setattr(_pod5_file, "_MOST_SIGNAL_TABLES", 3)
-    reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(4100)]
-    write_pod5(tmp_path / "a.pod5", reads)
-    source = pod5_source(tmp_path / "a.pod5")
-    picks = range(0, 4100, 50)
-    for _ in range(2):
-        block = source.fetch(names_of(reads[i] for i in picks))
-        for i, read in enumerate(picks):
-            assert_holds(block, i, reads[read])
-        file = source._reader.files.get(str(tmp_path / "a.pod5"))
-        assert file._reads.num_record_batches == 5
-        assert len(file._entries) == 2
-        assert len(file._places) == 3
-    source.close()
-    assert len(file._entries) == len(file._places) == 0
-
-
 @pytest.mark.parametrize("digitisation", [8192, 2048, 3, 5000, 65535])
 def test_the_unit_is_the_stored_scale_to_the_bit(tmp_path, digitisation):
     rng = np.random.default_rng(digitisation)

@@ -13,13 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from f5py.errors import MissingDependencyError, SignalError
-from f5py.io.files.memory_file import memory_descriptor
-from f5py.io.signals import open_source, processes
-from f5py.io.signals.processes import ProcessSource, SharedSamples, share_out
+from f5py.io.signals import open_source
+from f5py.io.signals.processes import ProcessSource
 
 from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
@@ -92,23 +89,6 @@ def test_the_shared_memory_grows_and_shrinks_with_the_reads(n_processes):
     source.close()
 
 
-def test_memory_of_the_longest_reads_is_given_back(monkeypatch):
-    monkeypatch.setattr(processes, "_MOST_KEPT", 1 << 20)
-    descriptor = memory_descriptor("f5py test")
-    here, there = SharedSamples(descriptor), SharedSamples(os.dup(descriptor))
-    sizes = []
-    for n in (0, 10, 600_000, 599_000, 300_000, 100_000, 0, 700_000):
-        here.room(n, np.int16)[:] = np.arange(n)
-        np.testing.assert_array_equal(there.samples(n), np.arange(n).astype(np.int16))
-        sizes.append(os.fstat(descriptor).st_size)
-    assert sizes[2] == sizes[3] == sizes[4] >= 1_200_000
-    assert sizes[5] == sizes[1 + 5]
-    assert 200_000 <= sizes[5] < 400_000
-    assert sizes[7] >= 1_400_000
-    for one in (here, there, there):
-        one.close()
-
-
 def test_a_script_without_a_guard_is_not_run_again(tmp_path):
     """As multiprocessing would do in each process that it starts."""
     script = tmp_path / "script.py"
@@ -149,23 +129,6 @@ def child_path() -> dict[str, str]:
 
 
 # Sharing out
-
-
-@given(paths=st.lists(st.sampled_from(["", "a", "b", "c", "d/e", "f"])), n_shares=st.integers(1, 6))
-def test_shares_hold_every_read_once_and_are_balanced(paths, n_shares):
-    shares = share_out(paths, n_shares)
-    assert len(shares) == n_shares
-    assert sorted(np.concatenate(shares).tolist()) == list(range(len(paths)))
-    assert max(map(len, shares)) <= -(-len(paths) // n_shares)
-    for one, other in zip(share_out(paths, n_shares), shares, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_file_stays_with_its_process():
-    paths = [f"/data/run/reads_{i}.fast5" for i in range(40)]
-    homes = [{paths[i] for i in share} for share in share_out(paths, 4)]
-    again = [{paths[::-1][i] for i in share} for share in share_out(paths[::-1], 4)]
-    assert sum(len(one & other) for one, other in zip(homes, again, strict=True)) >= 30
 
 
 # When something goes wrong

@@ -90,15 +90,6 @@ def source(request, tmp_path_factory, made_reads):
     source.close()
 
 
-def test_reads_come_in_the_order_asked_for(source, made_reads):
-    for order in (range(7), range(6, -1, -1), [4, 0, 5]):
-        block = source.fetch([made_reads[i].name for i in order])
-        assert block.problems == {}
-        assert len(block.offsets) == len(order) + 1
-        for i, read in enumerate(order):
-            assert_holds(block, i, made_reads[read])
-
-
 def test_arrays_are_flat_and_of_the_promised_types(source, made_reads):
     block = source.fetch([read.name for read in made_reads])
     assert block.samples.dtype == np.int16
@@ -117,23 +108,6 @@ def test_no_reads(source):
     assert block.samples.shape == (0,)
     assert block.offsets.tolist() == [0]
     assert block.problems == {}
-
-
-def test_a_read_may_be_asked_for_twice(source, made_reads):
-    a, b = made_reads[1], made_reads[5]
-    block = source.fetch([a.name, b.name, a.name, "nowhere", a.name, "nowhere"])
-    for i, read in ((0, a), (1, b), (2, a), (4, a)):
-        assert_holds(block, i, read)
-    for i in (3, 5):
-        assert_unreadable(block, i, "nowhere")
-
-
-def test_an_unknown_read_leaves_the_others_alone(source, made_reads):
-    block = source.fetch([made_reads[0].name, "unknown-read", made_reads[1].name])
-    assert_unreadable(block, 1, "unknown-read")
-    assert list(block.problems) == [1]
-    assert_holds(block, 0, made_reads[0])
-    assert_holds(block, 2, made_reads[1])
 
 
 @settings(max_examples=examples(25), deadline=None)

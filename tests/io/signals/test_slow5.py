@@ -43,11 +43,6 @@ def assert_all_there(path, reads):
         assert_holds(block, i, read)
 
 
-def test_less_than_one_thread(tmp_path, reads):
-    with pytest.raises(ValueError, match="n_threads"):
-        Slow5Source(write_blow5(tmp_path / "a.blow5", reads), 0)
-
-
 def test_a_closed_source_says_so(tmp_path, reads):
     source = Slow5Source(write_blow5(tmp_path / "a.blow5", reads))
     source.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.errors import InputFileError, SignalError
+from f5py.errors import SignalError
 from f5py.io.files.signal_format import file_kind
 from f5py.io.signals import open_any, open_signals, open_source, source_choice
 from f5py.io.signals.source_choice import reader_processes
@@ -189,27 +189,6 @@ def test_an_index_that_names_one_file_for_all_reads(tmp_path, reads, reads_path)
         assert_gives(open_signals(reads_path), reads, names)
 
 
-@pytest.mark.parametrize(
-    ("option", "content", "words"),
-    [
-        ("slow5", FAST5_MAGIC, "is a fast5 file; give it with --fast5"),
-        ("slow5", POD5_MAGIC, "is a POD5 file; give it with --pod5"),
-        ("slow5", b"", "is empty"),
-        ("slow5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
-        ("slow5", None, "not found"),
-        ("pod5", FAST5_MAGIC, "is a fast5 file; give it with --fast5"),
-        ("pod5", b"BLOW5\x01", "is a SLOW5 file; give it with --slow5"),
-        ("pod5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
-        ("pod5", None, "not found"),
-    ],
-)
-def test_a_file_for_the_wrong_option(tmp_path, reads_path, option, content, words):
-    path = tmp_path / "signals"
-    if content is not None:
-        path.write_bytes(content)
-    assert_refuses(SignalError, f"{path}: {words}", open_signals, reads_path, **{option: [str(path)]})
-
-
 def test_a_folder_for_slow5(tmp_path, reads, reads_path):
     assert_refuses(
         SignalError, "no file below this folder is named *.blow5", open_signals, reads_path, slow5=[str(tmp_path)]
@@ -263,20 +242,6 @@ def test_an_index_that_names_several_files_for_all_reads(tmp_path, reads, reads_
     paths = [write_blow5(tmp_path / "a.blow5", reads[:3]), write_blow5(tmp_path / "b.blow5", reads[3:])]
     Path(f"{reads_path}.index.readdb").write_text("".join(f"*\t{path}\n" for path in paths))
     assert_gives(open_signals(reads_path), reads)
-
-
-def test_no_index_and_no_option(reads_path):
-    assert_refuses(InputFileError, "reads.fa.index.readdb: not found", open_signals, reads_path)
-
-
-@pytest.mark.parametrize("option", ["slow5", "pod5"])
-def test_no_process_at_all(tmp_path, reads, reads_path, option):
-    path = tmp_path / "a"
-    if option == "slow5":
-        write_blow5(path, reads)
-    else:
-        pod5(path, reads)
-    assert_refuses(ValueError, "n_processes", open_signals, reads_path, n_processes=0, **{option: [str(path)]})
 
 
 # open_any: any file or folder
@@ -348,18 +313,6 @@ def test_number_of_reader_processes(tmp_path, monkeypatch, n_threads, n_cores, s
     files = sparse_files(tmp_path, *sizes)
     assert reader_processes(n_threads, files) == n_processes
     assert reader_processes(n_threads, [*files, *files, str(tmp_path / "gone")]) == n_processes
-
-
-@pytest.mark.parametrize(
-    ("n_processes", "n_at_once", "groups"),
-    [(5, 2, [3, 2]), (2, 3, [1, 1]), (6, 3, [2, 2, 2]), (1, 2, [1]), (3, 1, [3])],
-)
-def test_processes_are_shared_among_batches(reads, tmp_path, n_processes, n_at_once, groups):
-    paths = write_multi(tmp_path / "m.fast5", reads)
-    with closing(open_source(paths, n_processes, n_at_once=n_at_once)) as opened:
-        assert [len(group.processes) for group in opened._groups] == groups
-        assert opened.kind == "fast5"
-        assert_gives(opened, reads)
 
 
 def test_any_path_that_is_not_there(tmp_path):

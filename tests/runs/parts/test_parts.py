@@ -382,33 +382,6 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
     assert run_command("finish", "plan") == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--plan", "p", "--resume"], "--plan and --resume exclude each other"),
-        (["--resume", "-o", "-"], "standard output"),
-        (["--plan", "p", "--print-events", "yes"], "--print-events"),
-        (["--plan", "p", "--debug-break", "1"], "--debug-break"),
-        (["--plan", "p", "--scheduler", "x"], "--engine dask"),
-        (["--plan", "p", "--workers", "2"], "--workers"),
-        (["--partitions", "2"], "--partitions"),
-        (["--engine", "dask"], "--engine"),
-        (["--resume", "--watch", "."], "--watch"),
-    ],
-)
-def test_contradictions(made: ReadSet, here: Path, options: list[str], message: str, capfd: pytest.CaptureFixture[str]):
-    given = [] if "-o" in options else ["-o", "calls.tsv"]
-    assert message in refused(capfd, "call-methylation", *made.options(), *given, *options, status=2)
-    assert list(here.iterdir()) == []
-
-
-@pytest.mark.parametrize("part", ["x", "3", "1-9", "2-1", "-1"])
-def test_wrong_parts(made: ReadSet, here: Path, part: str, capfd: pytest.CaptureFixture[str]):
-    planned(made)
-    capfd.readouterr()
-    assert run_command("run-part", "plan", part) == 2
-
-
 def test_damaged_alignments_that_are_read_from_the_beginning(
     made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]
 ):
