@@ -4,91 +4,156 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Generic, ParamSpec, TypeVar
+
+from f5py.threads.interrupts import wait_for_event
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Portion = TypeVar("Portion")
 
 
-def prefetch_ordered(
-    portions: Iterator[Portion], work: Callable[[Portion], T], n_threads: int, name: str
-) -> Generator[T, None, None]:
-    """Yield ``work(portion)`` of every portion, in order, with up to `n_threads` in progress.
+class JoinableThread:
+    """Daemon thread that an interrupt of a join leaves intact."""
 
-    A further thread consumes `portions`, and closes a generator. At most `n_threads` results exist or are in progress,
-    including the last one yielded, and one more portion is read ahead. Exceptions of `portions` or `work` are raised
-    after the results before them. The daemon threads end with the generator, each after its current portion.
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        self._run = run
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run_and_tell, name=name, daemon=True)
+        self._thread.start()
 
-    Parameters
-    ----------
-    name : str
-        Prefix of the threads' names.
+    def _run_and_tell(self) -> None:
+        try:
+            self._run()
+        finally:
+            self._ended.set()
+
+    def join(self, deadline: float | None = None) -> None:
+        # after an interrupted join CPython 3.11 takes the thread for dead
+        if self._ended.wait(seconds_until(deadline)):
+            self._thread.join()
+
+
+def seconds_until(deadline: float | None) -> float | None:
+    """Return the seconds left until a time of the monotonic clock; None for none."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
+
+
+class OrderedThreads(Generic[Portion, T]):
+    """Threads that work on portions, each on one of its own, with results in order.
+
+    One more thread consumes `portions`, and closes a generator. At most `n_threads` + `n_done` results exist or are in
+    progress, the last one taken included; besides them `n_ahead` portions are consumed.
     """
-    tasks: queue.SimpleQueue[tuple[Portion, Future[T]] | None] = queue.SimpleQueue()
-    ahead: queue.SimpleQueue[Future[T] | None] = queue.SimpleQueue()
-    room = threading.Semaphore(n_threads)
-    stopping = threading.Event()
-    threads: list[threading.Thread] = []
-    error: BaseException | None = None
 
-    def run() -> None:
-        while (task := tasks.get()) is not None:
+    def __init__(
+        self, portions: Iterable[Portion], work: Callable[[Portion], T], n_threads: int, name: str, n_done: int = 0,
+        n_ahead: int = 1,
+    ) -> None:  # fmt: skip
+        self._portions, self._work = iter(portions), work
+        self._tasks: queue.SimpleQueue[tuple[Portion, Future[T]] | None] = queue.SimpleQueue()
+        self._in_flight: deque[Future[T]] = deque()
+        self._room = threading.Semaphore(n_threads + n_done)
+        self._lanes = threading.Semaphore(n_threads + n_ahead - 1)
+        self._stopping, self._changed = threading.Event(), threading.Event()
+        self._is_held = False  # a portion waits for a thread
+        self._is_over = False
+        self._error: BaseException | None = None
+        self._threads = [JoinableThread(f"{name}-{i}", self._run) for i in range(n_threads)]
+        self._feeder = JoinableThread(f"{name}-feeder", self._feed)
+
+    def results(self, waiting: Callable[[bool], AbstractContextManager[None]] = lambda _: nullcontext()) -> Iterator[T]:
+        """Yield the results, and raise exceptions of portions or work after the results before them.
+
+        Waits are interruptible, and within the context that `waiting` returns: called with True if no thread is free.
+        """
+        while True:
+            while not self._is_ready():
+                self._changed.clear()
+                with waiting(self._is_held or self._is_over):
+                    if not self._is_ready():
+                        wait_for_event(self._changed)
+            if not self._in_flight:
+                break
+            results = [self._in_flight.popleft().result()]
+            yield results.pop()  # nothing here keeps it
+            self._room.release()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Let the threads end, each after its current portion."""
+        self._stopping.set()
+        self._room.release()
+        self._lanes.release()
+        with suppress(queue.Empty):
+            while True:
+                self._tasks.get_nowait()
+        for _ in self._threads:
+            self._tasks.put(None)
+
+    def join(self, deadline: float | None = None) -> None:
+        for thread in (self._feeder, *self._threads):
+            thread.join(deadline)
+
+    def _is_ready(self) -> bool:
+        """Return whether the next result is there, or the end."""
+        is_over = self._is_over  # before looking for what came until then
+        return self._in_flight[0].done() if self._in_flight else is_over
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
             portion, result = task
             try:
-                result.set_result(work(portion))
+                result.set_result(self._work(portion))
             except BaseException as problem:
                 result.set_exception(problem)
+            self._lanes.release()
+            self._changed.set()
             del task, portion, result
 
-    def feed() -> None:
-        nonlocal error
+    def _feed(self) -> None:
         try:
-            while not stopping.is_set():
-                task = next(portions), Future[T]()  # before there is room: taking it may last, too
-                room.acquire()
-                if stopping.is_set():
+            while not self._stopping.is_set():
+                task = next(self._portions), Future[T]()  # before there is room: taking it may last, too
+                if not self._lanes.acquire(blocking=False):
+                    self._is_held = True
+                    self._changed.set()
+                    self._lanes.acquire()
+                    self._is_held = False
+                self._room.acquire()
+                if self._stopping.is_set():
                     break
-                if len(threads) < n_threads:
-                    threads.append(threading.Thread(target=run, name=f"{name}-{len(threads)}", daemon=True))
-                    threads[-1].start()
-                ahead.put(task[1])
-                tasks.put(task)
+                self._in_flight.append(task[1])
+                self._tasks.put(task)
+                self._changed.set()
                 del task
         except StopIteration:
             pass
         except BaseException as problem:
-            error = problem
+            self._error = problem
         finally:
-            ahead.put(None)
-            if isinstance(portions, Generator):
-                portions.close()
+            if isinstance(self._portions, Generator):
+                self._portions.close()
+            self._is_over = True
+            self._changed.set()
 
-    feeder = threading.Thread(target=feed, name=f"{name}-feeder", daemon=True)
-    feeder.start()
+
+def prefetch_ordered(
+    portions: Iterable[Portion], work: Callable[[Portion], T], n_threads: int, name: str
+) -> Generator[T, None, None]:
+    """Yield ``work(portion)`` of every portion, in order; see `OrderedThreads`, which end with it."""
+    threads = OrderedThreads(portions, work, n_threads, name)
     try:
-        while (result := ahead.get()) is not None:
-            results = [result.result()]
-            del result
-            yield results.pop()  # nothing here keeps it
-            room.release()
-        if error is not None:
-            raise error
+        yield from threads.results()
     finally:
-        stopping.set()
-        room.release()
-        feeder.join()
-        with suppress(queue.Empty):
-            while True:  # what no thread has begun is not wanted any more
-                tasks.get_nowait()
-        for _ in threads:
-            tasks.put(None)
-        for thread in threads:
-            thread.join()
+        threads.stop()
+        threads.join()
 
 
 class OrderedWork(Generic[P, T]):
