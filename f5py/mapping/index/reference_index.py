@@ -7,7 +7,6 @@ base, and 8 bytes for each seed and each distinct one.
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -568,86 +567,55 @@ def build_index(contigs: Contigs, settings: MapSettings, pool: WorkerPool, piece
     piece : int
         Bases that a thread takes at a time, a multiple of 64; the index does not depend on it.
     """
-    k, w, hpc = settings.k, settings.w, bool(settings.hpc)
-    seeds = _marked(contigs, k, pool, piece, mark_minimizers, Scheme(k, w, int(hpc)), int(hpc), 1)
-    names, bases, offsets, ambiguous = contigs
-    return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, w, hpc, ambiguous)
+    return _indexed(contigs, settings.k, settings.w, bool(settings.hpc), True, pool, piece)
 
 
 def index_kmers(contigs: Contigs, k: int, pool: WorkerPool) -> ReferenceIndex:
     """Index all k-mers by two bits a base; a place is the offset of a k-mer's first base."""
-    seeds = _marked(contigs, k, pool, _MOST_BASES, mark_kmers, KeyLayout(k, 0, 0, 0, 0), 0, 0)
+    return _indexed(contigs, k, 1, False, False, pool)
+
+
+def _indexed(
+    contigs: Contigs, k: int, w: int, hpc: bool, is_hashed: bool, pool: WorkerPool, most_bases: int = _MOST_BASES
+) -> ReferenceIndex:
+    """Mark the last bases of seeds, sort the seeds by bucket, and make the index of them."""
     names, bases, offsets, ambiguous = contigs
-    return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, 1, False, ambiguous)
-
-
-def _marked(
-    contigs: Contigs, k: int, pool: WorkerPool, most_bases: int, kernel: Callable[..., Any], scheme: Any, hpc: int,
-    is_hashed: int,
-) -> SeedBuckets:  # fmt: skip
-    """Mark the bases that seeds end with, and write the seeds to their buckets."""
-    bases, n = contigs.bases, int(contigs.offsets[-1])
-    piece = min(most_bases, max(_FEWEST_BASES, -(-n // (4 * pool.n_threads) // 64) * 64))
-    pieces = np.arange(-(-n // piece))
-    marks, counts = np.zeros(n // 64 + 1, np.uint64), new_counts(len(pieces), k)
-    pool.run(kernel, pieces, piece, bases, contigs.offsets, scheme, marks, counts)
-    seeds = SeedBuckets(counts, k, hpc, is_hashed)
-    pool.run(scatter_seeds, pieces, piece, bases, marks, seeds.layout, seeds.begins, seeds.buckets)
-    return seeds
-
-
-def new_counts(n_pieces: int, k: int) -> NDArray[np.uint32]:
-    """Return zeros to count seeds with, by piece and bucket."""
-    return np.zeros((n_pieces, 1 << min(BUCKET_BITS, 2 * k)), np.uint32)
-
-
-class SeedBuckets:
-    """Seeds by bucket, to be filled. Raises `InputFileError` if there are too many.
-
-    Parameters
-    ----------
-    counts : uint32, shape (n_pieces, n_buckets)
-        Of seeds; those of each piece come in their order.
-
-    Attributes
-    ----------
-    begins : int64, shape (n_pieces, n_buckets)
-        Where the seeds of each piece begin.
-    """
-
-    def __init__(self, counts: NDArray[np.uint32], k: int, hpc: int, is_hashed: int) -> None:
-        sizes = counts.sum(axis=0, dtype=np.int64)
-        begins = offsets_of(sizes)
-        n = int(begins[-1])
-        if n >= 1 << _START_BITS:
-            raise InputFileError(f"the reference has {n} minimizers, of which {1 << _START_BITS} fit; give a larger -w")
-        bucket_bits = counts.shape[1].bit_length() - 1
-        bits = min(2 * k, max(bucket_bits, 2 * k - _START_BITS, n.bit_length() - _ENTRIES))
-        self.layout = KeyLayout(k, hpc, is_hashed, bits, bucket_bits)
-        self.begins = np.cumsum(counts, axis=0, dtype=np.int64)
-        self.begins += begins[:-1] - counts
-        is_wide = 2 * k - bucket_bits + PLACE_BITS > 64
-        self.buckets = Buckets(begins, np.empty(n, np.uint64), np.empty(n * is_wide, np.uint64))
-
-    def indexed(
-        self, offsets: NDArray[np.int64], pool: WorkerPool
-    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-        """Make directory, entries, places and counts of the seeds; see `ReferenceIndex`."""
-        sizes = np.diff(self.buckets.begins)
-        order = longest_first(sizes, np.ones(len(sizes), np.bool_))
-        n_keys = np.zeros(len(sizes), np.int64)
-        results: list[Any] = []
-        pool.run(lambda *given: results.append(sort_buckets(*given)), order, self.buckets, self.layout, n_keys)
-        first_keys = offsets_of(n_keys)
-        directory = np.empty((1 << self.layout.bits) + 1, np.uint32)
-        entries = np.empty(first_keys[-1] + 1, np.uint64)
-        directory[-1], entries[-1] = first_keys[-1], len(self.buckets.words)
-        pool.run(fill_entries, order, self.buckets, first_keys, self.layout, offsets, directory, entries)
-        few = sum(one for one, _ in results)
-        many, how_many = np.unique(np.concatenate([more for _, more in results]), return_counts=True)
-        numbers = np.flatnonzero(few)
-        counts = np.concatenate([np.stack([numbers, few[numbers]], axis=1), np.stack([many, how_many], axis=1)])
-        return directory, entries, self.buckets.words.view(np.int64), counts.astype(np.int64)
+    piece = min(most_bases, max(_FEWEST_BASES, -(-int(offsets[-1]) // (4 * pool.n_threads) // 64) * 64))
+    pieces = np.arange(-(-int(offsets[-1]) // piece))
+    marks = np.zeros(int(offsets[-1]) // 64 + 1, np.uint64)
+    bucket_bits = min(BUCKET_BITS, 2 * k)
+    counts = np.zeros((len(pieces), 1 << bucket_bits), np.uint32)
+    kernel, scheme = (mark_minimizers, Scheme(k, w, int(hpc))) if is_hashed else (mark_kmers, KeyLayout(k, 0, 0, 0, 0))
+    pool.run(kernel, pieces, piece, bases, offsets, scheme, marks, counts)
+    begins = offsets_of(counts.sum(axis=0, dtype=np.int64))
+    n = int(begins[-1])
+    if n >= 1 << _START_BITS:
+        raise InputFileError(f"the reference has {n} minimizers, of which {1 << _START_BITS} fit; give a larger -w")
+    bits = min(2 * k, max(bucket_bits, 2 * k - _START_BITS, n.bit_length() - _ENTRIES))
+    layout = KeyLayout(k, int(hpc), int(is_hashed), bits, bucket_bits)
+    is_wide = 2 * k - bucket_bits + PLACE_BITS > 64
+    buckets = Buckets(begins, np.empty(n, np.uint64), np.empty(n * is_wide, np.uint64))
+    of_pieces = np.cumsum(counts, axis=0, dtype=np.int64)
+    of_pieces += begins[:-1] - counts
+    pool.run(scatter_seeds, pieces, piece, bases, marks, layout, of_pieces, buckets)
+    del marks, counts, of_pieces  # large ones
+    sizes = np.diff(begins)
+    order = longest_first(sizes, np.ones(len(sizes), np.bool_))
+    n_keys = np.zeros(len(sizes), np.int64)
+    results: list[Any] = []
+    pool.run(lambda *given: results.append(sort_buckets(*given)), order, buckets, layout, n_keys)
+    first_keys = offsets_of(n_keys)
+    directory, entries = np.empty((1 << bits) + 1, np.uint32), np.empty(first_keys[-1] + 1, np.uint64)
+    directory[-1], entries[-1] = first_keys[-1], n
+    pool.run(fill_entries, order, buckets, first_keys, layout, offsets, directory, entries)
+    few = sum(one for one, _ in results)
+    many, how_many = np.unique(np.concatenate([more for _, more in results]), return_counts=True)
+    numbers = np.flatnonzero(few)
+    of_places = np.concatenate([np.stack([numbers, few[numbers]], axis=1), np.stack([many, how_many], axis=1)])
+    places = buckets.words.view(np.int64)
+    return ReferenceIndex(
+        names, bases, offsets, directory, entries, places, of_places.astype(np.int64), k, w, hpc, ambiguous
+    )
 
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
