@@ -60,12 +60,14 @@ class GpuMapping:
             return
         try:
             memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated)) - self.chaining.n_bytes
-            self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
-            self.alignments.check(parameters, pool)
-            memory -= self.alignments.n_bytes
             if index.n_bases <= memory // 2:
-                self.alignments.keep_reference(index)
                 memory -= index.n_bases
+                self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
+                self.alignments.check(parameters, pool)
+                self.alignments.keep_reference(index)
+                memory -= self.alignments.n_bytes
+            else:
+                console.note("map", f"{device.name} has no room for the reference: the CPU threads align")
             if GpuJoins.suits(parameters) and GpuJoins.has_room(memory):
                 self.joins = GpuJoins(device, parameters, pool, memory // 2, max_bases, device.integrated)
                 memory -= self.joins.n_bytes

@@ -20,12 +20,11 @@ from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.jit.kernel import exact_kernel
 from f5py.mapping.align._pair_alignment_numba import GLOBAL
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.hits.hits import no_alignments
 from f5py.mapping.hits.planned import Stretches
-from f5py.mapping.index.packed_bases import PackedBases, pack
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import E2, MATCH, MAX_MATRIX_CELLS, MISMATCH, Q2, E, Parameters, Q
 from f5py.threads.pool import WorkerPool
@@ -68,13 +67,13 @@ class _AlignmentPart(TransferredArrays):
         self.n_ops = n_bases // _BASES_OF_OPERATION + _OPERATIONS * self.n_stretches
         self.n_words = n_slots * _CELLS_ROOM // _ROWS
         arrays = (
-            ("bases", n_bases, np.uint8), ("tasks results", N_TASK * self.n_stretches, np.int32),
-            ("bands", 2 * self.n_stretches, np.int32), ("sources", N_SOURCE * self.n_stretches, np.int64),
+            ("tasks results", N_TASK * self.n_stretches, np.int32), ("bands", 2 * self.n_stretches, np.int32),
+            ("sources", N_SOURCE * self.n_stretches, np.int64),
             ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8),
         )  # fmt: skip
         scratch = (
-            ("cells", n_slots * _CELLS_ROOM, np.uint8), ("left_behind", n_slots * 3 * _MOST_BASES, np.int32),
-            ("best", n_slots * 2 * _MOST_BASES, np.int64),
+            ("bases", n_bases, np.uint8), ("cells", n_slots * _CELLS_ROOM, np.uint8),
+            ("left_behind", n_slots * 3 * _MOST_BASES, np.int32), ("best", n_slots * 2 * _MOST_BASES, np.int64),
         )  # fmt: skip
         super().__init__(arrays, zero_copy, scratch=scratch)
 
@@ -92,7 +91,7 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
         n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))
         n_read = min(max_bases + max_bases // 4 + _MORE_BASES, _MOST_READ)
         self._functions = self._started(lambda: functions(device.number, (), "alignments"))
-        self._reference: tuple[PackedBases, Any] | None = None
+        self._reference: Any = None
         fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
         self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _AlignmentPart(packed, size, n_read, zero_copy))
 
@@ -106,8 +105,8 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
         return sum(each)
 
     def keep_reference(self, index: ReferenceIndex) -> None:
-        """Copy the bases of a reference to the device, so that its stretches need no packing. Raises `GpuFailure`."""
-        self._reference = index.bases, guarded(self.device.number, _unpacked, index)
+        """Copy the bases of a reference to the device. Raises `GpuFailure`."""
+        self._reference = guarded(self.device.number, _unpacked, index)
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Compare alignments of made-up stretches with those of the CPU threads.
@@ -125,54 +124,48 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
         self.n_aligned = 0
 
     def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
-        """Align the stretches that suit the GPU, for `align_hits`. Raises `GpuFailure`."""
-        number = self.device.number
-        all_ops: list[NDArray[np.uint32]] = []
-        n_ops = 0
-        with self._part() as part:
-            tasks, offsets = part.host["tasks"], stretches.batch.offsets
-            n_read = int(offsets[-1])
-            reference = None
-            if self._reference is not None and self._reference[0] is stretches.index.bases and n_read <= part.n_read:
-                reference = self._reference[1]
-                guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
-            for some in _rounds_of(stretches.keys, part):
-                sizes = fill_tasks(
-                    stretches.keys, some.rows, stretches.read_of, offsets, (_BASES_OF_OPERATION, _OPERATIONS), tasks,
-                    part.host["sources"],
-                )  # fmt: skip
-                if reference is None:
-                    places = offsets_of(stretches.keys[some.rows][:, [1, 3]].sum(axis=1))
-                    stretches.pack(some.rows, places, part.host["bases"])
-                if some.threads:
-                    _fill_bands(part.host["bands"], stretches.keys[some.rows[some.n_whole :]], some.threads)
-                guarded(number, self._launch, part, some, sizes, reference)
-                guarded(number, part.wait)
-                take_results(some.rows, tasks, part.host["results"], n_ops, stretches.results)
-                self._drop_unproven(stretches, some.rows[some.n_whole :])
-                all_ops.append(part.host["ops"][: sizes[1]].copy())
-                n_ops += sizes[1]
-                self.n_aligned += len(some.rows)
-        ops = all_ops[0] if len(all_ops) == 1 else np.concatenate([np.empty(0, np.uint32), *all_ops])
-        return stretches.keys, stretches.results, ops, stretches.offsets
+        """Align the stretches that suit the GPU, for `align_hits`: none if the reads have no room.
 
-    def _launch(self, part: _AlignmentPart, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
-        """Queue the copies and the kernels of a round; bases are packed if the device has no reference."""
+        The reference must have been copied. Raises `GpuFailure`.
+        """
+        number, results = self.device.number, stretches.results
+        all_ops = [np.empty(0, np.uint32)]
+        n_ops = 0
+        n_read = int(stretches.batch.offsets[-1])
+        with self._part() as part:
+            if n_read > part.n_read:
+                return stretches.keys, results, all_ops[0], stretches.offsets
+            guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
+            for some in _rounds_of(stretches.keys, part):
+                rows, n = some.rows, len(some.rows)
+                tasks = part.host["tasks"][: N_TASK * n].reshape(n, N_TASK)
+                n_room = _fill_tasks(stretches, rows, tasks, part.host["sources"][: N_SOURCE * n].reshape(n, N_SOURCE))
+                if some.threads:
+                    _fill_bands(part.host["bands"], stretches.keys[rows[some.n_whole :]], some.threads)
+                guarded(number, self._launch, part, some, n_room)
+                guarded(number, part.wait)
+                found = part.host["results"][: N_TASK * n].reshape(n, N_TASK)
+                results[rows, :_OPS_PLACE] = found[:, :_OPS_PLACE]
+                results[rows, _OPS_PLACE] = tasks[:, _OPS_PLACE] + n_ops
+                self._drop_unproven(stretches, rows[some.n_whole :])
+                all_ops.append(part.host["ops"][:n_room].copy())
+                n_ops += n_room
+                self.n_aligned += n
+        return stretches.keys, results, np.concatenate(all_ops), stretches.offsets
+
+    def _launch(self, part: _AlignmentPart, some: _Round, n_room: int) -> None:
+        """Queue the copies and the kernels of a round."""
         n, n_whole = len(some.rows), some.n_whole
         part.upload("tasks", N_TASK * n)
-        if reference is None:
-            part.upload("bases", sizes[0])
-        else:
-            part.upload("sources", N_SOURCE * n)
+        part.upload("sources", N_SOURCE * n)
         if some.threads:
             part.upload("bands", 2 * (n - n_whole))
         n_slots = min(n_whole, part.n_slots)
         with part.stream:
-            if reference is not None:
-                part.launch(
-                    self._functions["align_gather"], -(-n // _WARPS), _THREADS, reference, "reads", "sources", "tasks",
-                    n, "bases",
-                )  # fmt: skip
+            part.launch(
+                self._functions["align_gather"], -(-n // _WARPS), _THREADS, self._reference, "reads", "sources",
+                "tasks", n, "bases",
+            )  # fmt: skip
             if n_whole:
                 part.launch(
                     self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n_whole, n_slots,
@@ -185,7 +178,7 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
                     *self._scores, "cells", results, "ops",
                 )  # fmt: skip
         part.download("results", N_TASK * n)
-        part.download("ops", sizes[1])
+        part.download("ops", n_room)
 
     def _release(self) -> None:
         self._reference = None
@@ -230,15 +223,14 @@ class _Round(NamedTuple):
 
 def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[_Round]:
     """Divide the stretches into rounds for the GPU, those with most cells first."""
-    whole, others = np.empty((2, len(keys)), np.int64)
-    n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
+    whole, others = _chosen_whole(keys)
     sizes = keys[:, 1] + keys[:, 3]
     last = whole[:0]
-    for some in rounds(whole[:n_whole], sizes, part.n_bases, part.n_stretches):
+    for some in rounds(whole, sizes, part.n_bases, part.n_stretches):
         if len(last):
             yield _Round(last, len(last), 0)
         last = some
-    for some, threads in _banded(keys, others[:n_others], part):
+    for some, threads in _banded(keys, others, part):
         both = np.concatenate((last, some))
         if len(both) <= part.n_stretches and sizes[both].sum() <= part.n_bases:
             yield _Round(both, len(last), threads)
@@ -248,6 +240,30 @@ def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[_Round
         last = whole[:0]
     if len(last):
         yield _Round(last, len(last), 0)
+
+
+def _chosen_whole(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the stretches to align as a whole by a warp, roughly those with most cells first, and other large ones."""
+    n, m = keys[:, 1], keys[:, 3]
+    cells = -(-n // LANES) * LANES * (m + LANES)
+    chosen = (np.minimum(n, m) > 0) & (cells >= _FEWEST_CELLS)
+    whole = chosen & (cells <= _CELLS_ROOM) & (np.maximum(n, m) <= np.minimum(keys[:, 5], _MOST_BASES))
+    rows = np.flatnonzero(whole)
+    bucket = (_CELLS_ROOM - cells[rows]) // (_CELLS_ROOM // _N_BUCKETS + 1)
+    return rows[np.argsort(bucket.astype(np.uint8), kind="stable")], np.flatnonzero(chosen & ~whole)
+
+
+def _fill_tasks(
+    stretches: Stretches, rows: NDArray[np.int64], tasks: NDArray[np.int32], sources: NDArray[np.int64]
+) -> int:
+    """Fill the kernels' tasks for stretches one after another; return the room for operations."""
+    r, n, s, m, kind, _, zdrop = stretches.keys[rows].T
+    room = (n + m) // _BASES_OF_OPERATION + _OPERATIONS
+    begins, ops = offsets_of(n + m), offsets_of(room)
+    tasks[:] = np.stack([begins[:-1], n, begins[:-1] + n, m, kind, zdrop, ops[:-1], room], axis=1)
+    read, offsets = stretches.read_of[rows], stretches.batch.offsets
+    sources[:] = np.stack([r, offsets[read], np.diff(offsets)[read], s], axis=1)
+    return int(ops[-1])
 
 
 def _banded(
@@ -337,115 +353,3 @@ def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
     """Return both strands of the only read."""
     codes = stretches.batch.codes
     return np.concatenate([codes, np.where(codes < 4, 3 - codes, 4)[::-1]]).astype(np.uint8)
-
-
-@exact_kernel
-def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
-    """Choose the stretches to align as a whole by a warp, roughly those with most cells first.
-
-    Parameters
-    ----------
-    keys : int64, shape (n, N_KEYS)
-        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
-    most_bases, cells_room : int
-        Most bases of a stretch, and bytes of its cells.
-    fewest_cells : int
-        Smaller and empty stretches are not chosen at all.
-    whole, others : int64, shape (n,)
-        Filled with rows, the others in their order.
-
-    Returns
-    -------
-    n_whole, n_others : int
-    """
-    of_bucket = cells_room // _N_BUCKETS + 1
-    ends = np.zeros(_N_BUCKETS, np.int64)
-    n_others = 0
-    for step in range(2):
-        for row in range(keys.shape[0]):
-            n = keys[row, 1]
-            m = keys[row, 3]
-            cells = (n + LANES - 1) // LANES * LANES * (m + LANES)
-            if min(n, m) <= 0 or cells < fewest_cells:
-                continue
-            if cells <= cells_room and max(n, m) <= min(keys[row, 5], most_bases):
-                bucket = (cells_room - cells) // of_bucket
-                if step == 1:
-                    whole[ends[bucket]] = row
-                ends[bucket] += 1
-            elif step == 0:
-                others[n_others] = row
-                n_others += 1
-        if step == 0:
-            total = 0
-            for bucket in range(_N_BUCKETS):
-                count = ends[bucket]
-                ends[bucket] = total
-                total += count
-    return total, n_others
-
-
-@exact_kernel
-def fill_tasks(keys, rows, read_of, offsets, room_of_ops, tasks, sources):
-    """Fill the kernels' tasks for concatenated stretches; return the numbers of bases and operations.
-
-    Parameters
-    ----------
-    keys, rows
-        Stretches, and the chosen rows.
-    read_of : int64
-        The read of each stretch.
-    offsets : int64, shape (n_reads + 1,)
-        Of the reads' bases.
-    room_of_ops : tuple of int
-        Bases for each operation, and further operations of each stretch.
-    tasks : int32, shape (>= N_TASK * len(rows),)
-    sources : int64, shape (>= N_SOURCE * len(rows),)
-    """
-    n_bases = 0
-    n_ops = 0
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        n = keys[row, 1]
-        m = keys[row, 3]
-        room = (n + m) // room_of_ops[0] + room_of_ops[1]
-        task = tasks[N_TASK * i : N_TASK * (i + 1)]
-        task[0] = n_bases
-        task[1] = n
-        task[2] = n_bases + n
-        task[3] = m
-        task[4] = keys[row, 4]
-        task[5] = keys[row, 6]
-        task[_OPS_PLACE] = n_ops
-        task[7] = room
-        read = read_of[row]
-        source = sources[N_SOURCE * i : N_SOURCE * (i + 1)]
-        source[0] = keys[row, 0]
-        source[1] = offsets[read]
-        source[2] = offsets[read + 1] - offsets[read]
-        source[3] = keys[row, 2]
-        n_bases += n + m
-        n_ops += room
-    return n_bases, n_ops
-
-
-@exact_kernel
-def take_results(rows, tasks, found, first_op, results):
-    """Fill the results of stretches.
-
-    Parameters
-    ----------
-    rows, tasks
-        See `fill_tasks`.
-    found : int32, shape (>= N_TASK * len(rows),)
-        Output of the kernels; see map_align.cu.
-    first_op : int
-        Operations of earlier rounds.
-    results : int64, shape (n, 7)
-        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
-    """
-    for i in range(rows.shape[0]):
-        result = results[rows[i]]
-        for k in range(_OPS_PLACE):
-            result[k] = found[N_TASK * i + k]
-        result[_OPS_PLACE] = tasks[N_TASK * i + _OPS_PLACE] + first_op

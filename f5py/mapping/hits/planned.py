@@ -11,19 +11,15 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.hit_table import COUNT
 from f5py.mapping.hits.hits import contigs_of
-from f5py.mapping.index.packed_bases import base_at, both_strands
+from f5py.mapping.index.packed_bases import both_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import HPC, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
-
-_AT_A_TIME = 16
-
 
 N_KEYS = 7
 
@@ -84,48 +80,6 @@ def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
     return done[:n_done], keys[:n_keys]
 
 
-@exact_kernel
-def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, packed):
-    """Copy the bases of stretches to where the GPU has them one after another.
-
-    Parameters
-    ----------
-    queue, tasks
-        See `f5py.threads.pool`; `at_a_time` stretches each.
-    plan : tuple of arrays
-        ``keys``, int64, shape (n, N_KEYS); ``read_of``, int64, shape (n,), the read of each; ``chosen``, the rows to
-        pack; ``places``, int64, the offsets of their targets, with the queries behind.
-    bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
-        Codes of all reads.
-    reference : f5py.mapping.index.packed_bases.PackedBases
-    packed : uint8
-        Filled; both are reversed for alignments that go backwards.
-    """
-    keys, read_of, chosen, places = plan
-    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
-        for c in range(at_a_time * tasks[t], min(at_a_time * (tasks[t] + 1), chosen.shape[0])):
-            row = chosen[c]
-            r = keys[row, 0]
-            n = keys[row, 1]
-            s = keys[row, 2]
-            m = keys[row, 3]
-            begin = offsets[read_of[row]]
-            length = offsets[read_of[row] + 1] - begin
-            backwards = keys[row, 4] == EXTEND_BACKWARDS
-            to = places[c]
-            for k in range(n):
-                packed[to + (n - 1 - k if backwards else k)] = base_at(reference, r + k)
-            to += n
-            for k in range(m):
-                at = s + k
-                if at < length:
-                    base = bases[begin + at]
-                else:
-                    base = bases[begin + 2 * length - 1 - at]
-                    base = 3 - base if base < 4 else 4
-                packed[to + (m - 1 - k if backwards else k)] = base
-
-
 @dataclass
 class Stretches:
     """Stretches that `align_hits` will align, as far as no score drops."""
@@ -159,12 +113,3 @@ class Stretches:
         for done, found in results:
             copy_to_places(done, N_KEYS * n_planned, N_KEYS * offsets, found.reshape(-1), keys.reshape(-1))
         return cls(batch, index, pool, keys, offsets)
-
-    def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
-        """Copy the bases of stretches to where they stand one after another, the target's before the query's."""
-        batch = self.batch
-        self.pool.run(
-            pack_stretches, np.arange(-(-len(chosen) // _AT_A_TIME)), _AT_A_TIME,
-            (self.keys, self.read_of, chosen, places), batch.codes, batch.offsets, self.index.bases, packed,
-            order=batch.number,
-        )  # fmt: skip

@@ -67,20 +67,8 @@ def stretches_of(
 
 
 def assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Parameters) -> np.ndarray:
-    """Compare all results that the GPU has, of packed stretches and from the reference; return which it has aligned."""
-    there = _assert_as_by_the_cpu(gpu, stretches, numbers)
-    stretches.results[:] = 0
-    stretches.results[:, 5] = -1
+    """Compare all results that the GPU has; return which stretches it has aligned."""
     gpu.keep_reference(stretches.index)
-    pack, Stretches.pack = Stretches.pack, None  # type: ignore[method-assign,assignment]
-    try:
-        assert _assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == there.tolist()
-    finally:
-        Stretches.pack = pack  # type: ignore[method-assign]
-    return there
-
-
-def _assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Parameters) -> np.ndarray:
     before = gpu.n_aligned
     keys, results, ops, offsets = gpu.align(stretches)
     there = KnownAlignments(keys, results, ops, offsets, np.array([0, len(keys)]))
