@@ -243,7 +243,7 @@ def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[_Round
 
 
 def _chosen_whole(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the stretches to align as a whole by a warp, roughly those with most cells first, and other large ones."""
+    """Return the stretches for warps, roughly those with most cells first, and those for blocks."""
     n, m = keys[:, 1], keys[:, 3]
     cells = -(-n // LANES) * LANES * (m + LANES)
     chosen = (np.minimum(n, m) > 0) & (cells >= _FEWEST_CELLS)
