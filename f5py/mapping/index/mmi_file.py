@@ -87,7 +87,7 @@ class _Parts:
 
 
 def read_mmi(path: str, pool: WorkerPool) -> ReferenceIndex:
-    """Read the contigs of an index of minimap2, and index them with its minimizers; several parts become one.
+    """Index the contigs of an index of minimap2 with its minimizers; several parts become one.
 
     Raises `InputFileError` if it is damaged, of another version, or has no bases or names.
     """
