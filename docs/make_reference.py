@@ -148,6 +148,68 @@ _OF_OVERLOADS = {
     "PlotOptions": ("output",), "PlotRegionOptions": ("output",),
 }  # fmt: skip
 
+_FUNCTIONS = ROOT / "f5py" / "api" / "functions.pyi"
+_FUNCTIONS_HEAD = """# Made by docs/make_reference.py: signatures of the functions of ``import f5py``, with results.
+
+from collections.abc import Iterator
+from typing import Literal, overload
+
+from typing_extensions import Unpack
+
+from f5py.api import keywords as k
+from f5py.commands.index import IndexSummary
+from f5py.commands.simulate import SimulationSummary
+from f5py.commands.summary import SummaryReport
+from f5py.commands.train import TrainingSummary
+from f5py.commands.validate import ValidationReport
+from f5py.compute.diagnosis import RunCounts
+from f5py.mapping import MapCounts
+from f5py.plotting.picture import Picture
+
+"""
+_RETURNED = {
+    "returns: k.AsArrow = None": "k.Arrow",
+    "returns: k.AsPandas": "k.Pandas",
+    "returns: k.AsPolars": "k.Polars",
+}
+_ITERATED = {key: f"Iterator[{one}]" for key, one in _RETURNED.items()}
+_WRITTEN, _DRAWN = {"output: k.File": "None"}, {"output: None = None": "Picture", "output: k.File": "None"}
+_COUNTED = {"output: k.File": "RunCounts"}
+#: Results by the keywords that decide on them, of functions that have several.
+_RESULTS: dict[str, dict[str, str]] = {
+    "fast5_check": _RETURNED | {"output: k.File": "tuple[int, int]"},
+    "call_methylation": _RETURNED | _COUNTED | {
+        "modbam_output_name: k.File, output: k.Output = None": "RunCounts",
+        'output_format: Literal["none"], output: k.Output = None': "RunCounts",
+    },
+    "eventalign": _RETURNED | _COUNTED | {"m6anet_json: k.Path, output: k.Output = None": "RunCounts"},
+    "resquiggle": _RETURNED | _COUNTED | {"paf: Literal[True], output: k.File": "RunCounts"},
+    "frequencies": _RETURNED | _WRITTEN, "merge_frequencies": _RETURNED | _WRITTEN, "extract": _RETURNED | _WRITTEN,
+    "regions": _RETURNED, "compare": _RETURNED, "iter_calls": _ITERATED, "iter_events": _ITERATED,
+    "plot": _DRAWN, "plot_region": _DRAWN,
+}  # fmt: skip
+
+
+def functions_stub() -> str:
+    """Make the text of the stub file of the functions."""
+    return _FUNCTIONS_HEAD + "".join(line for name in f5py.__all__ if name in FUNCTIONS for line in _signatures(name))
+
+
+def _signatures(name: str) -> Iterator[str]:
+    """Declare a function, or its overloads."""
+    implementation, options = inspect.unwrap(getattr(f5py, name)), FUNCTIONS[name].__name__
+    arguments = [
+        f"{one.name}: {one.annotation}" + ("" if one.default is one.empty else f" = {one.default!r}".replace("'", '"'))
+        for one in inspect.signature(implementation).parameters.values()
+        if one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    results = _RESULTS.get(name) or {"": implementation.__annotations__["return"]}
+    for deciding, result in results.items():
+        if options == "CallOptions" and "output_format" not in deciding:
+            deciding += ", output_format: k.Format = None"
+        parts = [*arguments, *(["*", *deciding.split(", ")] if deciding else []), f"**options: Unpack[k.{options}]"]
+        yield "@overload\n" * (len(results) > 1) + _definition(f"def {name}", parts, f" -> {result}: ...") + "\n"
+
 
 def stub() -> str:
     """Make the text of the stub file: a dictionary of keywords for each class of options."""
@@ -193,11 +255,14 @@ def _keywords(options: type) -> dict[str, str]:
     return found
 
 
-def _definition(begin: str, parts: list[str]) -> str:
-    """Write the head of a class as the formatter does."""
+def _definition(begin: str, parts: list[str], end: str = ":") -> str:
+    """Write the head of a class or a function as the formatter does."""
     inner = ", ".join(parts)
-    line = f"{begin}({inner}):"
-    return line if len(line) + len(" ...") <= _LINE else f"{begin}(\n    {inner}\n):"
+    line = f"{begin}({inner}){end}"
+    if len(line.removesuffix(" ...") + " ...") <= _LINE:
+        return line
+    inner = inner if len(inner) + 4 <= _LINE else ",\n    ".join(parts) + ","
+    return f"{begin}(\n    {inner}\n){end}"
 
 
 def _stub_type(name: str, option: Option) -> str:
@@ -314,7 +379,7 @@ def _roff(text: str) -> str:
 def main() -> int:
     """Write or compare; return the exit status."""
     texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]}
-    texts[_STUB] = stub()
+    texts |= {_STUB: stub(), _FUNCTIONS: functions_stub()}
     texts |= {_MAN / f"f5py-{name}.1": man_page(name) for name in COMMANDS}
     texts[_MAN / "f5py.1"] = man_page_of_all()
     old = {path: text for path, text in texts.items() if not path.exists() or path.read_text() != text}

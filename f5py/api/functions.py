@@ -1,9 +1,12 @@
-"""The functions of ``import f5py``: commands with options as keywords and tables as results."""
+"""The functions of ``import f5py``: commands with options as keywords and tables as results.
+
+Type checkers know them from the stub beside, with the results by the keywords.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from f5py.api.call import Call, function
 from f5py.mapping import MapOptions
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from f5py.commands.validate import ValidationReport
     from f5py.compute.diagnosis import RunCounts
     from f5py.mapping import MapCounts
-    from f5py.plotting.picture import Picture
 
 
 @function(IndexOptions)
@@ -77,14 +79,6 @@ def map_reads(reference: k.File, reads: k.Files = (), **options: Unpack[k.MapOpt
     return call.written("the alignments") if reads else call.value()
 
 
-@overload
-def fast5_check(*, returns: k.AsArrow = None, **options: Unpack[k.CheckOptions]) -> k.Arrow: ...
-@overload
-def fast5_check(*, returns: k.AsPandas, **options: Unpack[k.CheckOptions]) -> k.Pandas: ...
-@overload
-def fast5_check(*, returns: k.AsPolars, **options: Unpack[k.CheckOptions]) -> k.Polars: ...
-@overload
-def fast5_check(*, output: k.File, **options: Unpack[k.CheckOptions]) -> tuple[int, int]: ...
 @function(CheckOptions)
 def fast5_check(*, returns: str | None = None, **options: Any) -> Any:
     """Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.
@@ -107,34 +101,6 @@ def fast5_check(*, returns: str | None = None, **options: Any) -> Any:
     return call.parsed(returns, columns)
 
 
-@overload
-def call_methylation(
-    *, returns: k.AsArrow = None, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> k.Arrow: ...
-@overload
-def call_methylation(
-    *, returns: k.AsPandas, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> k.Pandas: ...
-@overload
-def call_methylation(
-    *, returns: k.AsPolars, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> k.Polars: ...
-@overload
-def call_methylation(
-    *, output: k.File, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> RunCounts: ...
-@overload
-def call_methylation(
-    *,
-    modbam_output_name: k.File,
-    output: k.Output = None,
-    output_format: k.Format = None,
-    **options: Unpack[k.CallOptions],
-) -> RunCounts: ...
-@overload
-def call_methylation(
-    *, output_format: Literal["none"], output: k.Output = None, **options: Unpack[k.CallOptions]
-) -> RunCounts: ...
 @function(CallOptions)
 def call_methylation(*, returns: str | None = None, **options: Any) -> Any:
     """Call methylation in every read, as ``f5py call-methylation`` does.
@@ -164,18 +130,6 @@ def call_methylation(*, returns: str | None = None, **options: Any) -> Any:
     return call.rows(returns)
 
 
-@overload
-def iter_calls(
-    *, returns: k.AsArrow = None, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> Iterator[k.Arrow]: ...
-@overload
-def iter_calls(
-    *, returns: k.AsPandas, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> Iterator[k.Pandas]: ...
-@overload
-def iter_calls(
-    *, returns: k.AsPolars, output_format: k.Format = None, **options: Unpack[k.CallOptions]
-) -> Iterator[k.Polars]: ...
 @function(CallOptions)
 def iter_calls(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
     """Call methylation and yield the calls of one batch of reads after the other.
@@ -199,16 +153,6 @@ def iter_calls(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
     return Call(CallOptions, run, options).batches(returns)
 
 
-@overload
-def frequencies(
-    tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.FrequencyOptions]
-) -> k.Arrow: ...
-@overload
-def frequencies(tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.FrequencyOptions]) -> k.Pandas: ...
-@overload
-def frequencies(tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.FrequencyOptions]) -> k.Polars: ...
-@overload
-def frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpack[k.FrequencyOptions]) -> None: ...
 @function(FrequencyOptions)
 def frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Methylation frequency at every site, from calls, tags or bedMethyl, as ``f5py meth-freq`` does.
@@ -230,16 +174,6 @@ def frequencies(tables: k.Tables = (), *, returns: str | None = None, **options:
     return Call(FrequencyOptions, run, options, tables=tables).rows(returns)
 
 
-@overload
-def merge_frequencies(
-    tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.MergeOptions]
-) -> k.Arrow: ...
-@overload
-def merge_frequencies(tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.MergeOptions]) -> k.Pandas: ...
-@overload
-def merge_frequencies(tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.MergeOptions]) -> k.Polars: ...
-@overload
-def merge_frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpack[k.MergeOptions]) -> None: ...
 @function(MergeOptions)
 def merge_frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Add up tables of frequencies, as ``f5py freq-merge`` does.
@@ -259,14 +193,6 @@ def merge_frequencies(tables: k.Tables = (), *, returns: str | None = None, **op
     return Call(MergeOptions, run, options, tables=tables).rows(returns)
 
 
-@overload
-def extract(inputs: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.ExtractOptions]) -> k.Arrow: ...
-@overload
-def extract(inputs: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.ExtractOptions]) -> k.Pandas: ...
-@overload
-def extract(inputs: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.ExtractOptions]) -> k.Polars: ...
-@overload
-def extract(inputs: k.Tables = (), *, output: k.File, **options: Unpack[k.ExtractOptions]) -> None: ...
 @function(ExtractOptions)
 def extract(inputs: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """List the calls of single reads, base by base, as ``f5py extract`` does.
@@ -286,18 +212,6 @@ def extract(inputs: k.Tables = (), *, returns: str | None = None, **options: Any
     return Call(ExtractOptions, run, options, inputs=inputs).rows(returns)
 
 
-@overload
-def regions(
-    bed: k.File, tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.RegionsOptions]
-) -> k.Arrow: ...
-@overload
-def regions(
-    bed: k.File, tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.RegionsOptions]
-) -> k.Pandas: ...
-@overload
-def regions(
-    bed: k.File, tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.RegionsOptions]
-) -> k.Polars: ...
 @function(RegionsOptions, has_progress=False)
 def regions(bed: k.File, tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Sum the methylation of regions in one or more samples, as ``f5py regions`` does.
@@ -360,10 +274,6 @@ def validate(
     return Call(ValidateOptions, run, options, calls=calls, truth=truth).unwritten()
 
 
-@overload
-def plot_region(*, output: None = None, **options: Unpack[k.PlotRegionOptions]) -> Picture: ...
-@overload
-def plot_region(*, output: k.File, **options: Unpack[k.PlotRegionOptions]) -> None: ...
 @function(PlotRegionOptions, has_progress=False)
 def plot_region(**options: Any) -> Any:
     """Draw the reads over a locus with their methylation calls, as ``f5py plot-region`` does.
@@ -384,18 +294,6 @@ def plot_region(**options: Any) -> Any:
     return Call(PlotRegionOptions, run, options).value()
 
 
-@overload
-def eventalign(*, returns: k.AsArrow = None, **options: Unpack[k.EventalignOptions]) -> k.Arrow: ...
-@overload
-def eventalign(*, returns: k.AsPandas, **options: Unpack[k.EventalignOptions]) -> k.Pandas: ...
-@overload
-def eventalign(*, returns: k.AsPolars, **options: Unpack[k.EventalignOptions]) -> k.Polars: ...
-@overload
-def eventalign(*, output: k.File, **options: Unpack[k.EventalignOptions]) -> RunCounts: ...
-@overload
-def eventalign(
-    *, m6anet_json: k.Path, output: k.Output = None, **options: Unpack[k.EventalignOptions]
-) -> RunCounts: ...
 @function(EventalignOptions)
 def eventalign(*, returns: str | None = None, **options: Any) -> Any:
     """Align the events of every read to the reference, as ``f5py eventalign`` does.
@@ -420,12 +318,6 @@ def eventalign(*, returns: str | None = None, **options: Any) -> Any:
     return call.rows(returns)
 
 
-@overload
-def iter_events(*, returns: k.AsArrow = None, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Arrow]: ...
-@overload
-def iter_events(*, returns: k.AsPandas, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Pandas]: ...
-@overload
-def iter_events(*, returns: k.AsPolars, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Polars]: ...
 @function(EventalignOptions)
 def iter_events(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
     """Align events to the reference and yield the rows of some reads after the other.
@@ -449,26 +341,6 @@ def iter_events(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
     return Call(EventalignOptions, run, options).batches(returns)
 
 
-@overload
-def resquiggle(
-    reads: k.File, signals: k.Files, *, returns: k.AsArrow = None, **options: Unpack[k.ResquiggleOptions]
-) -> k.Arrow: ...
-@overload
-def resquiggle(
-    reads: k.File, signals: k.Files, *, returns: k.AsPandas, **options: Unpack[k.ResquiggleOptions]
-) -> k.Pandas: ...
-@overload
-def resquiggle(
-    reads: k.File, signals: k.Files, *, returns: k.AsPolars, **options: Unpack[k.ResquiggleOptions]
-) -> k.Polars: ...
-@overload
-def resquiggle(
-    reads: k.File, signals: k.Files, *, output: k.File, **options: Unpack[k.ResquiggleOptions]
-) -> RunCounts: ...
-@overload
-def resquiggle(
-    reads: k.File, signals: k.Files, *, paf: Literal[True], output: k.File, **options: Unpack[k.ResquiggleOptions]
-) -> RunCounts: ...
 @function(ResquiggleOptions)
 def resquiggle(reads: k.File, signals: k.Files, *, returns: str | None = None, **options: Any) -> Any:
     """Align every signal to the bases of its own read, as ``f5py resquiggle`` does.
@@ -493,12 +365,6 @@ def resquiggle(reads: k.File, signals: k.Files, *, returns: str | None = None, *
     return call.parsed(returns, columns)
 
 
-@overload
-def compare(a: k.Table, b: k.Table, *, returns: k.AsArrow = None, **options: Unpack[k.CompareOptions]) -> k.Arrow: ...
-@overload
-def compare(a: k.Table, b: k.Table, *, returns: k.AsPandas, **options: Unpack[k.CompareOptions]) -> k.Pandas: ...
-@overload
-def compare(a: k.Table, b: k.Table, *, returns: k.AsPolars, **options: Unpack[k.CompareOptions]) -> k.Polars: ...
 @function(CompareOptions)
 def compare(a: k.Table, b: k.Table, *, returns: str | None = None, **options: Any) -> Any:
     """Compare the events of two samples, as ``f5py compare`` does.
@@ -518,10 +384,6 @@ def compare(a: k.Table, b: k.Table, *, returns: str | None = None, **options: An
     return Call(CompareOptions, run, options, a=a, b=b).table(returns)
 
 
-@overload
-def plot(read: k.File = "", *, output: None = None, **options: Unpack[k.PlotOptions]) -> Picture: ...
-@overload
-def plot(read: k.File = "", *, output: k.File, **options: Unpack[k.PlotOptions]) -> None: ...
 @function(PlotOptions, has_progress=False)
 def plot(read: k.File = "", **options: Any) -> Any:
     """Draw the signal, the events and the bases of one read, as ``f5py plot`` does.
