@@ -118,9 +118,12 @@ class NameTable:
     def __len__(self) -> int:
         return len(self.name_table[1])
 
-    def name(self, row: int) -> str:
+    def encoded(self, row: int) -> bytes:
         text, begin, end, _ = self.name_table
-        return text[begin[row] : end[row]].tobytes().decode("utf-8", "surrogateescape")
+        return text[begin[row] : end[row]].tobytes()
+
+    def name(self, row: int) -> str:
+        return self.encoded(row).decode("utf-8", "surrogateescape")
 
     def rows_of(self, names: Names) -> NDArray[np.int64]:
         """Return the row of each name, -1 for a missing one."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._name_table_numba import fill_table
-from f5py.core.offsets import elements_of
+from f5py.core.names import Names, NameTable
+from f5py.core.offsets import elements_of, gather_slices
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
@@ -78,10 +78,7 @@ class RecordFile(NamedTuple):
 class RecordIndex(NamedTuple):
     """Index of a file's n records."""
 
-    text: NDArray[np.uint8]
-    name_begin: NDArray[np.int64]  # shape (n,): record i is of read ``text[name_begin[i]:name_end[i]]``
-    name_end: NDArray[np.int64]
-    table: NDArray[np.int64]  # see `f5py.core._name_table_numba`
+    names: NameTable
     places: NDArray[np.int64]  # shape (n,): file offsets
     sizes: NDArray[np.int64]  # shape (n,): bytes
 
@@ -156,40 +153,22 @@ def _load(index: str, begin: int, end: int) -> RecordIndex | str:
     ends = np.concatenate([[begin], places[order] + sizes[order]])
     if not np.array_equal(np.append(places[order], end), ends) or (sizes <= 0).any():
         return "is not the index of this file"
-    records = _with_table(text, name_begin, name_end, places, sizes)
-    return "names a read twice" if _repeated(records) is not None else records
-
-
-def _with_table(
-    text: NDArray[np.uint8],
-    name_begin: NDArray[np.int64],
-    name_end: NDArray[np.int64],
-    places: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-) -> RecordIndex:
-    table = np.full(1 << (2 * len(places)).bit_length(), -1, np.int64)
-    fill_table(text, name_begin, name_end, table)
-    return RecordIndex(text, name_begin, name_end, table, places, sizes)
-
-
-def _repeated(records: RecordIndex) -> int | None:
-    """Return a record with a repeated name."""
-    listed = np.zeros(len(records.places), np.bool_)
-    listed[records.table[records.table >= 0]] = True
-    return None if listed.all() else int(np.argmin(listed))
+    names = NameTable(text, name_begin, name_end)
+    return "names a read twice" if names.n_distinct < n else RecordIndex(names, places, sizes)
 
 
 def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
+    text, name_begin, name_end, _ = records.names.name_table
     parts = [(_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0")]
     for first in range(0, len(records.places), _RECORDS):
         rows = slice(first, first + _RECORDS)
-        begins, numbers = records.name_begin[rows], np.stack([records.places[rows], records.sizes[rows]], axis=1)
-        sizes = records.name_end[rows] - begins
+        begins, numbers = name_begin[rows], np.stack([records.places[rows], records.sizes[rows]], axis=1)
+        sizes = name_end[rows] - begins
         ends = np.cumsum(sizes + _ENTRY_SIZE)
         starts = ends - sizes - _ENTRY_SIZE
         entries = np.empty(ends[-1], np.uint8)
         entries[starts[:, None] + [0, 1]] = sizes.astype("<u2").view(np.uint8).reshape(-1, 2)
-        entries[elements_of(starts + 2, sizes)] = records.text[elements_of(begins, sizes)]
+        entries[elements_of(starts + 2, sizes)] = text[elements_of(begins, sizes)]
         entries[ends[:, None] + np.arange(-16, 0)] = numbers.astype("<i8").view(np.uint8)
         parts.append(entries.tobytes())
     return b"".join([*parts, _END])
@@ -216,7 +195,7 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
             last = ""
             if row > 0:
                 source, begin = (scratch, 0) if row > first else (texts[-1], n_text - texts[-1].size)
-                last = _printable(source[name_begin[row - 1] - begin : name_end[row - 1] - begin])
+                last = _printable(source[name_begin[row - 1] - begin : name_end[row - 1] - begin].tobytes())
             raise_for(path, file, int(codes[row]), int(places[row]))
             where = f" after read {last}, number {row}" if row else ""
             raise SignalError(f"{path}: {cause(int(codes[row]))}{where}; copy the file again")
@@ -224,14 +203,16 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
         name_begin[rows] += n_text
         name_end[rows] += n_text
         n_text += int(used[0])
-    records = _with_table(np.concatenate(texts), name_begin, name_end, places, sizes)
-    if (row_or_none := _repeated(records)) is not None:
-        name = _printable(records.text[name_begin[row_or_none] : name_end[row_or_none]])
+    text = np.concatenate(texts)
+    names = NameTable(text, name_begin, name_end)
+    if names.n_distinct < n:
+        rows = names.rows_of(Names(*gather_slices(text, name_begin, name_end - name_begin)))
+        name = _printable(names.encoded(int(np.argmax(rows != np.arange(n)))))
         raise SignalError(
             f"{path}: holds read {name} more than once; remove the repeats, for instance with slow5tools skim and "
             "slow5tools get"
         )
-    return records
+    return RecordIndex(names, places, sizes)
 
 
 def _frames(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -291,9 +272,9 @@ def cause(code: int) -> str:
     return "cannot be decompressed" if code == CANNOT_DECOMPRESS else "is damaged"
 
 
-def _printable(name: NDArray[np.uint8]) -> str:
+def _printable(name: bytes) -> str:
     """Return a read name, perhaps of a damaged record, with printable characters."""
-    text = name.tobytes().decode("utf-8", "replace")
+    text = name.decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -307,11 +288,7 @@ def list_entries(text, name_begin, name_end, places, sizes):
     Parameters
     ----------
     text : uint8
-        The index without header and end mark; see `f5py.io.signals.slow5._slow5_index`.
-    name_begin, name_end : int64
-        Filled with offsets in `text`.
-    places, sizes : int64
-        Filled with bytes in the SLOW5 file.
+        The index without header and end mark.
     """
     address = address_of_data(text)
     at, n = 0, 0
@@ -329,24 +306,14 @@ def list_entries(text, name_begin, name_end, places, sizes):
 
 @exact_kernel
 def list_frames(file, at, end, places, sizes):
-    """List adjacent records from `at` on.
+    """List the adjacent records, with their frames, that fit into the arrays.
+
+    Returns their number, the file offset of the next one, and a code.
 
     Parameters
     ----------
-    file : f5py.io.signals.slow5._slow5_index.RecordFile
     at, end : int
         File offsets.
-    places, sizes : int64
-        Filled, in bytes; with whole frames.
-
-    Returns
-    -------
-    n : int
-        Records, at most the arrays' length.
-    at : int
-        Offset of the next one.
-    code : int
-        See `f5py.io.signals.slow5._slow5_numba`.
     """
     frame = np.empty(FRAME, np.uint8)
     n = 0
@@ -370,17 +337,8 @@ def read_names(queue, rows, file, places, sizes, used, text, name_begin, name_en
 
     Parameters
     ----------
-    file : f5py.io.signals.slow5._slow5_index.RecordFile
-    places, sizes : int64, shape (n_records,)
-        Bytes in the file.
     used : int64, shape (1,)
         Bytes of the text needed so far; may exceed its size.
-    text : uint8
-        Filled.
-    name_begin, name_end : int64, shape (n_records,)
-        Filled; the beginning is -1 without room.
-    codes : int32, shape (n_records,)
-        Filled; see `f5py.io.signals.slow5._slow5_numba`.
     """
     buffer = np.empty(1 << 16, np.uint8)
     work = work_memory()

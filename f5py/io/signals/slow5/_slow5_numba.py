@@ -8,7 +8,6 @@ bytes present.
 
 import numpy as np
 
-from f5py.core._name_table_numba import find_name
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd, take_room
 from f5py.jit.c_memory import (
@@ -171,16 +170,6 @@ def expand(file, buffer, size, work, got=None):
 
 
 @exact_inner
-def _row_of(read, names, name_offsets, index, got):
-    """Return the record of a read; -1, with its code, if missing."""
-    begin, end = name_offsets[read], name_offsets[read + 1]
-    row = find_name(names, begin, end, index.text, index.name_begin, index.name_end, index.table)
-    if row < 0:
-        got.codes[read] = NOT_FOUND
-    return row
-
-
-@exact_inner
 def _bytes_of(file, place, size, buffer):
     """Read a record into `buffer`, enlarged if needed; return the code and the buffer."""
     if size >= buffer.shape[0]:
@@ -189,13 +178,13 @@ def _bytes_of(file, place, size, buffer):
 
 
 @exact_kernel
-def read_records(queue, reads, names, name_offsets, index, file, got):
+def read_records(queue, reads, names, name_offsets, places, sizes, file, got):
     """Read the binary records of `reads` and copy their samples to a shared array.
 
     Parameters
     ----------
-    names, name_offsets : uint8, int64
-    index : f5py.io.signals.slow5._slow5_index.RecordIndex
+    places, sizes : int64, shape (n_reads,)
+        File offsets and bytes of the reads' records.
     file : f5py.io.signals.slow5._slow5_index.RecordFile
     got : f5py.io.signals.slow5.reader.DecodedRecords
         Filled.
@@ -204,12 +193,9 @@ def read_records(queue, reads, names, name_offsets, index, file, got):
     work = work_memory()
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
-        row = _row_of(read, names, name_offsets, index, got)
-        if row < 0:
-            continue
-        code, buffer = _bytes_of(file, index.places[row], index.sizes[row], buffer)
+        code, buffer = _bytes_of(file, places[read], sizes[read], buffer)
         if code == GOOD:
-            code = expand(file, buffer, index.sizes[row], work, got)
+            code = expand(file, buffer, sizes[read], work, got)
             if code == NO_ROOM:
                 got.places[read] = -1
                 code = GOOD
@@ -222,22 +208,19 @@ def read_records(queue, reads, names, name_offsets, index, file, got):
 
 
 @exact_kernel
-def read_lines(queue, reads, names, name_offsets, index, file, got):
+def read_lines(queue, reads, names, name_offsets, places, sizes, file, got):
     """Read the text records of `reads`; separate from `read_records` to keep that small.
 
     Parameters
     ----------
-    queue, reads, names, name_offsets, index, file, got
+    places, sizes, file, got
         See `read_records`.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
-        row = _row_of(read, names, name_offsets, index, got)
-        if row < 0:
-            continue
-        size = index.sizes[row]
-        code, buffer = _bytes_of(file, index.places[row], size, buffer)
+        size = sizes[read]
+        code, buffer = _bytes_of(file, places[read], size, buffer)
         if code == GOOD and not parse_text(
             file, buffer, size, names, name_offsets[read], name_offsets[read + 1], read, got
         ):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._name_table_numba import find_names
 from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
@@ -23,7 +22,7 @@ from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAME
 from f5py.io.remote import ranged_file
 from f5py.io.signals.slow5._slow5_functions import ZSTD
 from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat, cause, open_records, raise_for, records_of
-from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
+from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, NOT_FOUND, SHORTER, read_lines, read_records
 from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
 from f5py.messages.console import input_warning
 from f5py.threads.pool import BorrowedPool, WorkerPool
@@ -107,7 +106,7 @@ class Slow5Source(SignalSource):
         self._leaves_packed = leaves_packed
 
     def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
-        return self._rows(Names.of(names)) >= 0
+        return self._records.names.rows_of(Names.of(names)) >= 0
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         names = Names.of(names)
@@ -125,34 +124,25 @@ class Slow5Source(SignalSource):
     def _read(self, names: Names) -> DecodedRecords:
         """Read the named records; raise `SignalError` if the file fails."""
         file, n = self._opened(), len(names)
-        n_bytes = self._n_bytes(names)
+        rows = self._records.names.rows_of(names)
+        listed = np.flatnonzero(rows >= 0)
+        places, sizes = np.zeros((2, n), np.int64)
+        places[listed], sizes[listed] = self._records.places[rows[listed]], self._records.sizes[rows[listed]]
+        if self._remote is not None:
+            self._remote.fetch_ranges(places[listed], (places + sizes)[listed])
+        n_bytes = int(sizes.sum())
         room = int(n_bytes * min(_REACH * self._density, _MOST_DENSITY)) + 1
         while True:
             got = DecodedRecords.for_reads(n, recycled_array(room, np.int16))
+            got.codes[rows < 0] = NOT_FOUND
             read = read_lines if file.is_text else read_records
-            self._threads.workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
+            self._threads.workers().run(read, listed, names.text, names.offsets, places, sizes, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             room = int(got.used[0])
             self._density = room / n_bytes if room else self._density
             if (got.places >= 0).all():
                 return got
-
-    def _n_bytes(self, names: Names) -> int:
-        """Return the size of the named records, and fetch those of a remote file."""
-        rows = self._rows(names)
-        rows = rows[rows >= 0]
-        sizes = self._records.sizes[rows]
-        if self._remote is not None:
-            begins = self._records.places[rows]
-            self._remote.fetch_ranges(begins, begins + sizes)
-        return int(sizes.sum())
-
-    def _rows(self, names: Names) -> NDArray[np.int64]:
-        """Return the records of the named reads; -1 if missing."""
-        rows = np.empty(len(names), np.int64)
-        find_names(names.text, names.offsets, *self._records[:4], rows)
-        return rows
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return the header's metadata of the first readable read, with its sampling rate; see `SignalSource`."""
@@ -166,11 +156,9 @@ class Slow5Source(SignalSource):
         return {}
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all reads."""
+        """Iterate over the names of all reads."""
         self._opened()
-        text, begin, end = self._records.text, self._records.name_begin, self._records.name_end
-        for i in range(len(begin)):
-            yield text[begin[i] : end[i]].tobytes().decode("utf-8", "surrogateescape")
+        return map(self._records.names.name, range(len(self._records.names)))
 
     def first_names(self, n: int) -> list[str]:
         return list(islice(self.names(), n))
