@@ -5,7 +5,7 @@ Layout of a record: block size (4 bytes), contig (4), position (4), length of th
 template length (12), name, CIGAR, sequence, qualities, tags.
 
 Kernels of records take `data`, uint8; `starts`, int64, the offset of each record and the end of the last; and `chosen`,
-int64, record indices.
+int64, record indices. They fill arrays with an element for each record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13
 IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
 #: Letters by their four-bit codes.
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
-_CG = np.uint16(ord("C") + 256 * ord("G"))
+_CG, _PI, _SP, _NS = (np.uint16(name[0] + 256 * name[1]) for name in (b"CG", b"pi", b"sp", b"ns"))
 #: Types of tags' values.
 _TYPE_INT8 = np.uint8(ord("c"))
 _TYPE_UINT8 = np.uint8(ord("C"))
@@ -64,7 +64,6 @@ def signed32(data, at):
     Parameters
     ----------
     data : uint8
-    at : int
     """
     low = np.uint32(data[at]) | np.uint32(data[at + 1]) << 8
     high = np.uint32(data[at + 2]) | np.uint32(data[at + 3]) << 8
@@ -77,8 +76,6 @@ def end_of_contigs(data, at):
 
     Parameters
     ----------
-    data : uint8
-        The header, decompressed.
     at : int
         Offset of the number of contigs.
     """
@@ -93,20 +90,14 @@ def end_of_contigs(data, at):
 
 @exact_kernel
 def list_records(data, n_contigs, starts):
-    """List the offsets of whole records and the end of the last one.
+    """List the whole records; return their number and whether the next one is invalid.
 
     Parameters
     ----------
     data : uint8
         From the beginning of a record on.
     starts : int64
-        Filled; large enough for all.
-
-    Returns
-    -------
-    n_records : int
-    damaged : bool
-        The next record is invalid.
+        Large enough for all.
     """
     size = data.shape[0]
     count = 0
@@ -149,11 +140,11 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
     ----------
     wanted : RecordFilter
     name_table : tuple of arrays
-        The last four arguments of `f5py.core._name_table_numba.find_name`.
-    kinds : uint8, shape (n,)
-        Filled with `KEPT` or the reason of the rejection.
-    rows : int64, shape (n,)
-        Filled; -1 for records that are rejected or not in the index.
+        Of a `f5py.core.names.NameTable`.
+    kinds : uint8
+        `KEPT` or the reason of the rejection.
+    rows : int64
+        -1 for records that are rejected or not in the index.
     """
     min_mapq, secondary, supplementary = wanted
     names, name_begin, name_end, table = name_table
@@ -186,11 +177,10 @@ def size_of_value(data, at, kind, end):
 
     Parameters
     ----------
-    data : uint8
-    at, end : int
-        Offset of the value, and end of the record.
     kind : uint8
         Its type, as a letter.
+    end : int
+        Of the record.
     """
     size = np.int64(_SIZES[kind])
     if size > 0:
@@ -287,12 +277,12 @@ def integer_of(data, value, missing):
 
 @exact_kernel
 def cigars_of(data, starts, chosen, places, sizes, spans):
-    """Fill the offset and length of each chosen record's CIGAR, and the reference bases that it covers.
+    """Locate the CIGAR of each chosen record, and count the reference bases that it covers.
 
     Parameters
     ----------
-    places, sizes, spans : int64, shape (n,)
-        Filled.
+    places, sizes, spans : int64
+        Offset, operations and reference bases.
     """
     for i in range(chosen.shape[0]):
         places[i], sizes[i] = cigar_of(data, starts[chosen[i]], starts[chosen[i] + 1])
@@ -300,19 +290,31 @@ def cigars_of(data, starts, chosen, places, sizes, spans):
 
 
 @exact_kernel
-def integer_tags(data, starts, chosen, tag, values):
-    """Fill the integer value of a tag in each chosen record.
+def split_tags(data, starts, chosen, places, sizes, split_start, split_length):
+    """Locate the text of the tag pi of each chosen record, and fill the integers of sp and ns.
 
     Parameters
     ----------
-    tag : uint16
-        See `find_tags`.
-    values : int64, shape (n,)
-        Filled; -1 for a missing tag.
+    places, sizes : int64
+        Offset and bytes of the text; 0 without it.
+    split_start, split_length : int64
+        -1 for a missing tag.
     """
     for i in range(chosen.shape[0]):
-        value, _ = find_tag(data, tags_begin(data, starts[chosen[i]]), starts[chosen[i] + 1], tag)
-        values[i] = integer_of(data, value, -1)
+        places[i] = sizes[i] = 0
+        split_start[i] = split_length[i] = -1
+        end = starts[chosen[i] + 1]
+        at = tags_begin(data, starts[chosen[i]])
+        stop = tag_end(data, at, end)
+        while stop > 0:
+            tag = unsigned16(data, at)
+            if tag == _PI and data[at + 2] == _TYPE_TEXT:
+                places[i], sizes[i] = at + 3, stop - at - 4
+            elif tag == _SP:
+                split_start[i] = integer_of(data, at + 2, -1)
+            elif tag == _NS:
+                split_length[i] = integer_of(data, at + 2, -1)
+            at, stop = stop, tag_end(data, stop, end)
 
 
 @exact_inner
@@ -331,8 +333,7 @@ def keys_of(data, starts, n, keys):
 
     Parameters
     ----------
-    keys : uint64, shape (n,)
-        Filled.
+    keys : uint64
     """
     for i in range(n):
         key = np.uint64(0xCBF29CE484222325)
@@ -349,8 +350,6 @@ def find_tags(data, starts, chosen, tag, begin, end):
     ----------
     tag : uint16
         Its two letters, the first one in the low byte.
-    begin, end : int64, shape (n,)
-        Filled with offsets in `data`.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]

@@ -23,8 +23,8 @@ from f5py.io.bam._bam_numba import (
     cigars_of,
     end_of_contigs,
     find_tags,
-    integer_tags,
     list_records,
+    split_tags,
 )
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, inflate_portions
 from f5py.io.bam.headers import FIXED_SIZE, TagChanges
@@ -63,14 +63,11 @@ class RecordColumns(NamedTuple):
         """Decode the chosen records; `starts` includes the end of the last one."""
         at = starts[chosen]
         names = record_names(data, starts, chosen)
-        (places, n_operations, span), split = np.empty((3, len(chosen)), np.int64), np.empty((2, len(chosen)), np.int64)
+        places, n_operations, span, parent, parent_size, *split = np.empty((7, len(chosen)), np.int64)
         cigars_of(data, starts, chosen, places, n_operations, span)
         cigar, cigar_offsets = gather_slices(data, places, 4 * n_operations)
-        parent, parent_end = _tag_places(data, starts, chosen, "pi")
-        has_parent = (parent >= 0) & (data[parent] == ord("Z"))
-        parents = gather_slices(data, parent + 1, np.where(has_parent, parent_end - parent - 2, 0))
-        for tag, values in zip(("sp", "ns"), split, strict=True):
-            integer_tags(data, starts, chosen, _tag_number(tag), values)
+        split_tags(data, starts, chosen, parent, parent_size, *split)
+        parents = gather_slices(data, parent, parent_size)
         begin = fixed_numbers(data, at, POSITION, np.int32).astype(np.int64)
         return cls(
             names.text, names.offsets, fixed_numbers(data, at, CONTIG, np.int32), begin,
@@ -145,16 +142,12 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
     return b"".join(pieces)
 
 
-def _tag_number(tag: str) -> np.uint16:
-    return np.uint16(int.from_bytes(tag.encode("latin-1"), "little"))
-
-
 def _tag_places(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the begin of a tag's type and the end of its value, both -1 for records without it."""
     begin, end = np.empty((2, len(chosen)), np.int64)
-    find_tags(data, starts, chosen, _tag_number(tag), begin, end)
+    find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
     return begin, end
 
 
@@ -207,10 +200,7 @@ def record_places(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return contig, -1 for none, start and end of `n` records. Without reference bases they have a length of one."""
-    contig, begin = (
-        fixed_numbers(data, starts[:n], CONTIG, np.int32),
-        fixed_numbers(data, starts[:n], POSITION, np.int32),
-    )
+    contig, begin = (fixed_numbers(data, starts[:n], at, np.int32) for at in (CONTIG, POSITION))
     span = np.empty((3, n), np.int64)
     cigars_of(data, starts, np.arange(n), *span)
     is_mapped = fixed_numbers(data, starts[:n], FLAGS, np.uint16) & IS_UNMAPPED == 0
@@ -259,16 +249,13 @@ def record_chunks(
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield the records of a BAM file or stream, many at a time.
 
-    Raises `DamagedBlocksError` after the records before the damage, `OSError` for failed reads.
+    Reads from the current position. Raises `DamagedBlocksError` after the records before the damage, `OSError` for
+    failed reads.
 
     Parameters
     ----------
-    file : binary file
-        Read from its position.
     skipped : int, optional
         Bytes of text before the first wanted record; the header by default.
-    first_bytes, n_threads : int
-        See `f5py.io.bam.bam_blocks.inflate_portions`.
 
     Yields
     ------

@@ -16,24 +16,13 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
-from f5py.jit.c_memory import address_of_data, load_uint16
-from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.messages import console
 from f5py.threads.pool import CallingThread, WorkerPool
 
 #: Reversed bits code the complement.
 _COMPLEMENT_LETTERS = LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
-
-
-def _letters_of_pairs() -> NDArray[np.uint16]:
-    """Make a table of the two letters in a byte, and of their reverse complement; shape (2, 256)."""
-    first, second = np.arange(256) >> 4, np.arange(256) & 15
-    pairs = [LETTERS[first], LETTERS[second]], [_COMPLEMENT_LETTERS[second], _COMPLEMENT_LETTERS[first]]
-    return np.stack([np.stack(letters, axis=1).view(np.uint16)[:, 0] for letters in pairs])
-
-
-_LETTERS_OF_PAIRS = _letters_of_pairs()
 
 
 def _bits_of_letters() -> NDArray[np.uint8]:
@@ -52,12 +41,11 @@ _BASES_OF_CODE = np.array([15, *range(1, 16)], np.uint8)
 
 @exact_kernel
 def whole_lengths(data, starts, chosen, lengths):
-    """Fill the bases of each chosen record, 0 for hard-clipped ones.
+    """Count the bases of each chosen record, 0 for hard-clipped ones.
 
     Parameters
     ----------
-    lengths : int64, shape (n,)
-        Filled.
+    lengths : int64
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
@@ -84,9 +72,7 @@ def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
     Parameters
     ----------
     held : PendingSequences
-    bases : uint8, shape (offsets[n],)
-        Filled.
-    offsets : int64, shape (n + 1,)
+    bases, offsets : uint8, int64
     """
     for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
@@ -111,20 +97,6 @@ def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
             bases[place] = letters[data[begin + (size >> 1)] >> 4]
 
 
-@exact_inner
-def _has_equal_letters(data, begin, n_bases, bases, place, strand):
-    """Compare n bases of a record with letters from `place` on, in pairs; a last odd base is left out."""
-    pairs = _LETTERS_OF_PAIRS[strand]
-    n_pairs = n_bases >> 1
-    letters, step = address_of_data(bases) + place, 2
-    if strand == 1:
-        letters, step = letters + n_bases - 2, -2
-    other = np.uint16(0)
-    for j in range(n_pairs):
-        other |= load_uint16(letters + step * j) ^ pairs[data[begin + j]]
-    return other == 0
-
-
 @exact_kernel
 def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_other):
     """Mark reads that differ from their records in bases or length.
@@ -134,10 +106,8 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
 
     Parameters
     ----------
-    bases, offsets
+    bases, offsets : uint8, int64
         Letters of the reads as sequenced.
-    is_other : bool, shape (n,)
-        Filled.
     """
     for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
@@ -163,15 +133,10 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
         at_bases = sequence_begins(data, at)
         reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         bits = _BITS_OF_LETTERS[1 if reverse else 0]
-        first_place = offsets[i + 1] - clip - n_bases if reverse else offsets[i] + clip
-        n_equal = n_bases - (n_bases & 1)  # of most reads; others have small letters, U or N, or are other reads
-        if not _has_equal_letters(data, at_bases, n_bases, bases, first_place, 1 if reverse else 0):
-            n_equal = 0
         place = offsets[i + 1] - 1 - clip if reverse else offsets[i] + clip
         step = -1 if reverse else 1
         n_other = np.int64(0)
-        place += step * n_equal
-        for j in range(n_equal >> 1, n_bases >> 1):
+        for j in range(n_bases >> 1):
             pair = data[at_bases + j]
             n_other += bits[bases[place]] & _BASES_OF_CODE[pair >> 4] == 0
             n_other += bits[bases[place + step]] & _BASES_OF_CODE[pair & 15] == 0
@@ -214,12 +179,7 @@ class RecordReads:
     def look_up(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the bases of the reads of `n` records from `f5py.io.bam.bam_records.record_chunks`.
-
-        Parameters
-        ----------
-        wanted : bool, shape (n,)
-            Records that matter.
+        """Find the bases of the reads of `n` records, of which the `wanted` ones matter.
 
         Returns
         -------
@@ -310,15 +270,7 @@ def differ_from_records(
     offsets: NDArray[np.int64],
     compared: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Return which of the `compared` reads differ from their records in bases or length.
-
-    Parameters
-    ----------
-    chosen : int64, shape (n,)
-        Record indices.
-    bases, offsets
-        Letters of the reads as sequenced.
-    """
+    """Return which of the `compared` reads differ from their chosen records in bases or length."""
     is_other = np.zeros(len(chosen), np.bool_)
     CallingThread().run(mark_other_bases, np.flatnonzero(compared), data, starts, chosen, bases, offsets, is_other)
     return is_other
@@ -339,7 +291,6 @@ def whole_lengths_of(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the bases of records, 0 for hard-clipped ones."""
-
     lengths = np.empty(len(chosen), np.int64)
     whole_lengths(data, starts, chosen, lengths)
     return lengths
