@@ -40,9 +40,8 @@ def parse_fai(text, name_begin, name_end, columns):
     ----------
     text : uint8
         Ends with a line end.
-    name_begin, name_end : int64, shape (n,)
     columns : int64, shape (4, n)
-        Length, offset, bases and bytes of a line.
+        Filled; see `FastaIndex`.
     """
     at = 0
     size = text.shape[0]
@@ -81,10 +80,8 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
     ----------
     text : uint8
         The whole file, decompressed.
-    names, name_begin, name_end : uint8, int64, int64
-        Row i is named ``names[name_begin[i]:name_end[i]]``.
     columns : tuple of int64, shape (n,)
-        Bases of each sequence, offset of the first one, bases and bytes of a line.
+        See `FastaIndex`.
     """
     length, offset, line_bases, line_width = columns
     size = text.shape[0]
@@ -115,12 +112,10 @@ def list_sequences(queue, sequences, text, headers, index, is_other):
 
     Parameters
     ----------
-    text : uint8
-        The whole file.
     headers : int64, shape (n + 1,)
         Offset of each header, and the text's end.
     index : tuple of arrays
-        The last arguments of `parse_fai`. Filled.
+        The last arguments of `parse_fai`.
     is_other : bool, shape (1,)
         Set if the lines of a sequence are not of one length but for a shorter last one.
     """
@@ -187,14 +182,9 @@ def gather_bases(queue, pieces, text, lines, offsets, table, out, wrong):
 
     Parameters
     ----------
-    text : uint8
     lines : LinePositions
-    offsets : int64, shape (n + 1,)
-        Of the pieces in `out`.
     table : uint8, shape (256,)
         0 for invalid characters.
-    out : uint8
-        Filled.
     wrong : bool, shape (n,)
         Set for pieces with an invalid character: the index is of another file.
     """
@@ -222,18 +212,11 @@ def gather_bases(queue, pieces, text, lines, offsets, table, out, wrong):
 
 def letter_table() -> NDArray[np.uint8]:
     """Return a table of the letters of sequences, 0 for other characters; uint8, shape (256,)."""
-    table = np.zeros(256, np.uint8)
-    table[list(_LETTERS)] = list(_LETTERS)
-    return table
+    return np.array([letter if letter in _LETTERS else 0 for letter in range(256)], np.uint8)
 
 
 class FastaIndex(NameTable):
-    """Index of a FASTA text by sequence name.
-
-    Parameters
-    ----------
-    columns : int64, shape (4, n)
-        The attributes.
+    """Index of a FASTA text by sequence name; the columns, shape (4, n), are the attributes.
 
     Attributes
     ----------
@@ -284,8 +267,7 @@ class FastaIndex(NameTable):
         if self.n_distinct < len(self):
             return None
         numbers = np.stack([self.length, self.offset, self.line_bases, self.line_width], axis=1).tolist()
-        lines = ("\t".join((self.name(i), *map(str, row))) + "\n" for i, row in enumerate(numbers))
-        return "".join(lines).encode("utf-8", "surrogateescape")
+        return b"".join(b"%b\t%d\t%d\t%d\t%d\n" % (self.encoded(i), *row) for i, row in enumerate(numbers))
 
     def end(self) -> NDArray[np.int64]:
         """Return the text offset of each sequence's end."""
@@ -354,28 +336,25 @@ class SequenceSource(Protocol):
     def close(self) -> None: ...
 
 
-class MappedText(MappedFile, TextSource):
-    """An uncompressed file, memory-mapped."""
+class MemoryText(TextSource):
+    """A text in memory, which cannot change."""
+
+    def __init__(self, text: NDArray[np.uint8]) -> None:
+        self.size = len(text)
+        self.text = text
 
     def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return self.text, begin
 
-
-class MemoryText(TextSource):
-    """A text in memory."""
-
-    def __init__(self, text: NDArray[np.uint8]) -> None:
-        self.size = len(text)
-        self._text = text
-
-    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        return self._text, begin
-
     def check(self) -> None:
-        """Do nothing: the text cannot change."""
+        return
 
     def close(self) -> None:
-        self._text = np.empty(0, np.uint8)
+        self.text = self.text[:0]
+
+
+class MappedText(MappedFile, MemoryText):
+    """An uncompressed file, memory-mapped."""
 
 
 class IndexedFasta(SequenceSource):
@@ -383,7 +362,7 @@ class IndexedFasta(SequenceSource):
 
     Parameters
     ----------
-    text : TextSource
+    text
         Closed with this object.
     letters : uint8, shape (256,), optional
         Translation of letters, 0 for invalid ones; `letter_table` by default.
@@ -401,15 +380,12 @@ class IndexedFasta(SequenceSource):
 
         Parameters
         ----------
-        rows : int64, shape (n,)
-            Of the index.
         start, end : int64, shape (n,)
             0-based, half-open, within the sequences.
 
         Returns
         -------
-        bases : uint8, shape (offsets[-1],)
-        offsets : int64, shape (n + 1,)
+        bases, offsets : uint8, int64
         wrong : bool, shape (n,)
             Stretches beyond the file, which are empty, or with invalid characters: the index is of another file.
         """
@@ -426,14 +402,8 @@ class IndexedFasta(SequenceSource):
         text, places = self._text.read(begin[wanted], stop[wanted])
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
-        arguments = (
-            text, LinePositions(begin, start % line_bases, line_bases, index.line_width[rows]), offsets, self._letters,
-            bases, wrong,
-        )  # fmt: skip
-        if pool is None:
-            gather_bases(np.zeros(1, np.int64), wanted, *arguments)
-        else:
-            pool.run(gather_bases, wanted, *arguments)
+        lines = LinePositions(begin, start % line_bases, line_bases, index.line_width[rows])
+        (pool or CallingThread()).run(gather_bases, wanted, text, lines, offsets, self._letters, bases, wrong)
         self._text.check()
         return bases, offsets, wrong | outside
 

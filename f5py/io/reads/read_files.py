@@ -35,19 +35,8 @@ _MOST_RELATIVE, _MOST_LOOKED_AT = 100, 1 << 17
 class ReadFiles(Mapping[str, str]):
     """Mapping of read names to signal files; open one with `ReadFiles.read`.
 
-    Parameters
-    ----------
-    text : uint8
-        Lines of a name, a tab and a path; of equal names the last line counts.
-    path : str
-        The ``.readdb``.
-    file : MappedFile, optional
-        Owner of the text.
-
-    Attributes
-    ----------
-    relative : list of str
-        Relative paths in it, at most `_MOST_RELATIVE`.
+    Its text has lines of a name, a tab and a path; of equal names the last line counts. `relative` lists relative
+    paths in it, at most `_MOST_RELATIVE`.
     """
 
     def __init__(self, text: NDArray[np.uint8], path: str, file: MappedFile | None = None) -> None:

@@ -83,14 +83,10 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of n reads, repeats allowed. Raises `InputFileError` if the index is damaged.
+        """Fetch the bases of reads, repeats allowed, and their offsets; missing ones are empty.
 
-        Returns
-        -------
-        bases : uint8, shape (offsets[-1],)
-            ASCII letters as in the reads file, case and U included.
-        offsets : int64, shape (n + 1,)
-            Missing reads are empty.
+        They are ASCII letters as in the reads file, case and U included. Raises `InputFileError` if the index is
+        damaged.
         """
         return self.sequences_of(self.index.rows_of(Names.of(names)), pool)
 

@@ -37,8 +37,7 @@ _RESOLVED = dict.fromkeys("MRWVHDN", "A") | dict.fromkeys("SYB", "C") | {"K": "G
 
 def _letter_table() -> NDArray[np.uint8]:
     table = letter_table()
-    for letter in range(ord("a"), ord("z") + 1):
-        table[letter] = letter - 32
+    table[ord("a") : ord("z") + 1] -= 32
     for code, base in _RESOLVED.items():
         table[ord(code)] = table[ord(code.lower())] = ord(base)
     return table
@@ -52,20 +51,16 @@ class Reference:
     Parameters
     ----------
     contigs, lengths : sequences
-        From the BAM header. Contigs missing in the FASTA file cause a warning and must not be used.
+        From the BAM header. Contigs missing in the FASTA file (`lacks`) cause a warning and must not be used.
     opened : SequenceSource, optional
         Sequences of a file that is no FASTA; closed with this object.
-
-    Attributes
-    ----------
-    lacks : bool, shape (number of contigs,)
     """
 
     def __init__(self, path: str, contigs: list[str], lengths: list[int], opened: SequenceSource | None = None) -> None:
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
         self.path = path
-        self._fai, self._gzi = _default_index_names(path)
+        self._fai, self._gzi = f"{path}.fai", f"{path}.gzi"
         self._contigs = contigs
         self._lengths = np.array(lengths, np.int64)
         self._fasta = self._open() if opened is None else opened
@@ -149,20 +144,10 @@ class Reference:
         end: NDArray[np.int64],
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of n stretches, clipped to their contigs.
+        """Fetch the bases of stretches, 0-based and half-open, clipped to their contigs, and their offsets.
 
-        Raises `InputFileError` if the file is damaged or its index is of another file.
-
-        Parameters
-        ----------
-        contig, start, end : integers, shape (n,)
-            Contig index; 0-based, half-open.
-
-        Returns
-        -------
-        bases : uint8, shape (offsets[-1],)
-            Upper-case, every ambiguity code replaced by its alphabetically first base.
-        offsets : int64, shape (n + 1,)
+        Bases are upper-case, every ambiguity code replaced by its alphabetically first base. Raises `InputFileError`
+        if the file is damaged or its index is of another file.
         """
         if self.lacks[contig].any():
             name = self._contigs[contig[np.argmax(self.lacks[contig])]]
@@ -184,22 +169,12 @@ class Reference:
         self._fasta.close()
 
 
-def _default_index_names(path: str) -> tuple[str, str]:
-    """Return the default names of ``.fai`` and ``.gzi``."""
-    return f"{path}.fai", f"{path}.gzi"
-
-
 def index_fasta(path: str, index: FastaIndex | None = None, is_zipped: bool = False) -> tuple[str, str]:
-    """Write a missing index; return the names of ``.fai`` and ``.gzi``.
+    """Write a missing index, by default of a scan; return the names of ``.fai`` and ``.gzi``.
 
     They are beside the file or, if its folder cannot be written, in the user's cache folder.
-
-    Parameters
-    ----------
-    index : FastaIndex, optional
-        Of the file, if it has been scanned.
     """
-    beside = _default_index_names(path)
+    beside = f"{path}.fai", f"{path}.gzi"
     can_be_beside = os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
     if can_be_beside and _make_index(path, *beside, index, is_zipped):
         return beside
