@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -46,7 +46,6 @@ MAX_SAMPLES = 1_000_000_000
 Allocator = Callable[[int, DTypeLike], NDArray]
 #: Samples of a read and values of `FIELDS`, or why it is unreadable.
 ReadOrCause = tuple[NDArray[np.int16], Sequence[float] | NDArray[np.float64]] | str
-File = TypeVar("File")
 
 
 class PackedSignals(NamedTuple):
@@ -214,31 +213,6 @@ class SignalSource(Protocol):
         ...
 
 
-class FileReader(Protocol):
-    """Protocol of readers that are given each read's file; they run in helper processes.
-
-    Implementations are created without arguments.
-    """
-
-    def prepare(self, path: str) -> None:
-        """Import the modules for a file, or for none in particular (""); may raise anything."""
-        return
-
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Allocator = recycled_array) -> SignalBlock:
-        """Read each named read from its file; an empty path means an unknown file.
-
-        `room` allocates the block's samples; its earlier arrays are not needed then. Raises `MissingDependencyError` if
-        a file needs a package; unreadable reads are in ``problems``.
-        """
-        ...
-
-    def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return metadata of a read's run, as `SignalSource.run_info`; nothing for an unreadable read."""
-        ...
-
-    def close(self) -> None: ...
-
-
 def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
     """Return the file of each read, "" if unknown, by the mapping's own ``paths_of`` if it has one."""
     ask_at_once = getattr(paths, "paths_of", None)
@@ -323,29 +297,47 @@ class BlockBuilder:
         return block
 
 
-class CachingReader(FileReader, Generic[File]):
-    """Reader with a cache of open files."""
+class SignalFile(Protocol):
+    """Protocol of open signal files."""
+
+    def reads(self, names: Sequence[str]) -> Iterable[ReadOrCause]:
+        """Read distinct reads, in this order."""
+        ...
+
+    def run_info(self, name: str) -> dict[str, str]:
+        """Return metadata of a read's run, as `SignalSource.run_info`; may raise `UnreadableError`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FileReader:
+    """Reader of reads with known files, some of which stay open.
+
+    It runs in helper processes, where it is made without arguments.
+    """
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        self.files: LruCache[str, File | str] = LruCache(self.open_file, most_open(max_open), close_file)
+        self.files: LruCache[str, SignalFile | str] = LruCache(self.open_file, most_open(max_open), close_file)
 
     @staticmethod
-    def open_file(path: str) -> File | str:
+    def prepare(path: str) -> None:
+        """Import the modules for a file, or for none in particular (""); may raise anything."""
+
+    @staticmethod
+    def open_file(path: str) -> SignalFile | str:
         """Return the open file, or why its reads are unreadable."""
-        raise NotImplementedError
-
-    def read_file(self, file: File, names: Sequence[str], path: str) -> Iterable[ReadOrCause]:
-        """Read distinct reads, in this order."""
-        raise NotImplementedError
-
-    def run_info_of(self, file: File, name: str) -> dict[str, str]:
-        """Return metadata of a read's run; may raise `UnreadableError`."""
         raise NotImplementedError
 
     def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
         """Fetch reads in remote files, all at the same time."""
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Allocator = recycled_array) -> SignalBlock:
+        """Read each named read from its file; an empty path means an unknown file.
+
+        `room` allocates the block's samples; its earlier arrays are not needed then. Raises `MissingDependencyError` if
+        a file needs a package; unreadable reads are in ``problems``.
+        """
         block = BlockBuilder(names, paths, room)
         by_file: dict[str, dict[str, list[int]]] = {}
         for i, (name, path) in enumerate(zip(names, paths, strict=True)):
@@ -353,16 +345,17 @@ class CachingReader(FileReader, Generic[File]):
         self.fetch_remote(by_file)
         for path, reads in by_file.items():
             file = self.files.get(path)
-            found = [file] * len(reads) if isinstance(file, str) else self.read_file(file, list(reads), path)
+            found = [file] * len(reads) if isinstance(file, str) else file.reads(list(reads))
             for repeats, read in zip(reads.values(), found, strict=True):
                 for i in repeats:
                     block.add(i, read)
         return block.build()
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return metadata of a read's run, as `SignalSource.run_info`; nothing for an unreadable read."""
         file = self.files.get(path)
         try:
-            return {} if isinstance(file, str) else self.run_info_of(file, name)
+            return {} if isinstance(file, str) else file.run_info(name)
         except UnreadableError:
             return {}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from f5py.io.signals.pod5.reader import keys_of_names
+from f5py.io.signals.pod5.uuids import keys_of_names
 
 pytest.importorskip("pod5")
 
-from f5py.io.signals.pod5 import reader
+from f5py.io.signals.pod5 import _pod5_file
 from f5py.io.signals.pod5._pod5_file import Pod5File
-from f5py.io.signals.pod5.reader import N_NUMBERS, ChunkOffsetReader, Pod5Index, Pod5Reader
+from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Index, Pod5Reader
 
 from .made_pod5 import large_read, pod5_name, write_pod5
 from .made_signals import MadeRead, assert_same_block
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def _rows(block, i: int) -> np.ndarray:
-    return block.samples[block.offsets[i] : block.offsets[i + 1]].copy().view(np.int64).reshape(-1, N_NUMBERS)
+    return block.samples[block.offsets[i] : block.offsets[i + 1]].copy().view(np.int64).reshape(-1, 3)
 
 
 def test_pieces_and_problems(folder):
@@ -83,7 +83,7 @@ def _expanded(stored: bytes, n: int) -> np.ndarray:
 
 
 def test_samples_beyond_all_measure(folder, monkeypatch):
-    monkeypatch.setattr(reader, "MAX_SAMPLES", 100)
+    monkeypatch.setattr(_pod5_file, "MAX_SAMPLES", 100)
     names = [pod5_name(read.name) for read in _made(20)]
     paths = [str(folder / "0.pod5")] * len(names)
     block, expected = ChunkOffsetReader().read(names, paths), Pod5Reader().read(names, paths)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
 from f5py.io.signals.lru_cache import reraise_system_error
-from f5py.io.signals.source import CALIBRATION, FIELDS, MAX_SAMPLES, CachingReader, ReadOrCause, UnreadableError
+from f5py.io.signals.source import CALIBRATION, FIELDS, MAX_SAMPLES, FileReader, ReadOrCause, UnreadableError
 
 
-class Fast5Reader(CachingReader["Fast5File"]):
+class Fast5Reader(FileReader):
     """Reader of fast5 files; VBZ needs its decoder."""
 
     @staticmethod
@@ -36,18 +36,6 @@ class Fast5Reader(CachingReader["Fast5File"]):
         except UnreadableError as problem:
             reraise_system_error(problem, path)
             return str(problem)
-
-    def read_file(self, file: Fast5File, names: Sequence[str], path: str) -> Iterator[ReadOrCause]:
-        silence_hdf5()
-        for name in names:
-            try:
-                yield file.read(name)
-            except UnreadableError as problem:
-                reraise_system_error(problem, path)
-                yield str(problem)
-
-    def run_info_of(self, file: Fast5File, name: str) -> dict[str, str]:
-        return file.run_info(name)
 
 
 #: Highest possible compression of gzip, and of VBZ for a constant.
@@ -98,6 +86,16 @@ class Fast5File:
 
     def close(self) -> None:
         self._file.close()
+
+    def reads(self, names: Sequence[str]) -> Iterator[ReadOrCause]:
+        """Read some reads, in this order."""
+        silence_hdf5()
+        for name in names:
+            try:
+                yield self.read(name)
+            except UnreadableError as problem:
+                reraise_system_error(problem, self.path)
+                yield str(problem)
 
     def read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
         """Read a read's samples and its values of `FIELDS`, the start in samples.

@@ -7,7 +7,7 @@ it imports pyarrow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,10 +23,12 @@ from f5py.io.files.memory_file import memory_file
 from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
-from f5py.io.signals.lru_cache import LruCache
+from f5py.io.signals.lru_cache import LruCache, reraise_system_error
 from f5py.io.signals.pod5._pod5_extents import fetch_all_but_signals
-from f5py.io.signals.source import UnreadableError
+from f5py.io.signals.pod5.uuids import keys_of_names
+from f5py.io.signals.source import MAX_SAMPLES, ReadOrCause, UnreadableError
 
+_NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 #: Cached tables per file.
 _MOST_READ_TABLES = 256
 _MOST_SIGNAL_TABLES = 1 << 14
@@ -50,6 +52,7 @@ class Pod5File:
     """An open POD5 file. Raises `UnreadableError` if it cannot be opened, with the file as the text's subject."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._remote = ranged_file(path)
         try:
             self._extents = np.empty((0, 3), np.int64) if self._remote is None else fetch_all_but_signals(self._remote)
@@ -101,12 +104,43 @@ class Pod5File:
             raise UnreadableError(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
         return concatenate_tuples(found)
 
-    def decode(self, n_samples: int, pieces: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Return the raw ADC values of a read; raise `UnreadableError` if it is damaged."""
+    def entries_of(self, names: Sequence[str]) -> ReadEntries:
+        """Look up names, as by `find`."""
+        keys, is_uuid = keys_of_names(names)
+        return self.find(np.unique(keys[is_uuid].view("S16")).view("V16"))
+
+    def reads(self, names: Sequence[str]) -> Iterator[ReadOrCause]:
+        """Read distinct reads, in this order."""
+        found: dict[bytes, ReadOrCause] = {}
+        missing = "is not in this file"
+        try:
+            entries = self.entries_of(names)
+            found = dict(zip(map(bytes, entries.keys), self._decoded(entries), strict=True))
+        except UnreadableError as problem:
+            reraise_system_error(problem, self._path)
+            missing = str(problem)
+        keys, is_uuid = keys_of_names(names)
+        for key, good in zip(map(bytes, keys), is_uuid.tolist(), strict=True):
+            yield found.get(key, missing) if good else _NO_UUID
+
+    def _decoded(self, entries: ReadEntries) -> Iterator[ReadOrCause]:
+        places = self.places_of(entries.pieces)
+        for i, (n_samples, calibration) in enumerate(zip(entries.n_samples.tolist(), entries.calibration, strict=True)):
+            if n_samples > MAX_SAMPLES:
+                yield f"has damaged signal data ({n_samples} samples)"
+                continue
+            try:
+                yield self.samples_of(n_samples, places[slice(*entries.piece_offsets[i : i + 2])]), calibration
+            except UnreadableError as problem:
+                reraise_system_error(problem, self._path)
+                yield str(problem)
+
+    def samples_of(self, n_samples: int, places: NDArray[np.int64]) -> NDArray[np.int16]:
+        """Decode a read from `places_of` its chunks; raise `UnreadableError` if it is damaged."""
         samples = np.empty(n_samples, np.int16)
         try:
             at = 0
-            for begin, end, length in self.places_of(pieces).tolist():
+            for begin, end, length in places.tolist():
                 if begin < 0:
                     raise ValueError("piece outside of its table")
                 if at + length > n_samples:
@@ -158,13 +192,13 @@ class Pod5File:
         begins, ends, _ = places[places[:, 0] >= 0].T
         return [] if self._remote is None else [(self._remote, begins, ends)]
 
-    def run_info(self, key: NDArray[np.void]) -> dict[str, str]:
+    def run_info(self, name: str) -> dict[str, str]:
         """Return the run's metadata of a read under fast5 attribute names in lower case, without empty values.
 
         Tags taken over from fast5 (``context_tags``, ``tracking_id``) are included; POD5's own fields take precedence.
         """
         try:
-            info = self._run_infos[self.find(key).runs[0]]
+            info = self._run_infos[self.entries_of([name]).runs[0]]
         except Exception:
             return {}  # the damage is reported for the read when its signal is asked for
         own = [(name, str(info[field])) for field, name in _RUN_FIELDS.items()]
@@ -225,6 +259,20 @@ class Pod5File:
         return places
 
 
+class ChunkOffsetFile(Pod5File):
+    """An open POD5 file with chunk offsets in place of samples: three int64 per read and per chunk.
+
+    A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
+    or -1 if unknown or not compressed. `DirectPod5Source` reads and expands the chunks.
+    """
+
+    def samples_of(self, n_samples: int, places: NDArray[np.int64]) -> NDArray[np.int16]:
+        if not n_samples:
+            return np.empty(0, np.int16)
+        rows = places if self.is_compressed else np.full_like(places, -1)
+        return np.concatenate([[[n_samples, 0, 0]], rows]).view(np.int16).ravel()
+
+
 class ReadEntries(NamedTuple):
     """Entries of n reads in the tables of a file."""
 
@@ -247,9 +295,6 @@ class ReadEntries(NamedTuple):
         pieces = self.pieces[elements_of(self.piece_offsets[rows], n_pieces)]
         keys, runs, n_samples, calibration = (column[rows] for column in self[:4])
         return ReadEntries(keys, runs, n_samples, calibration, pieces, offsets_of(n_pieces))
-
-    def pieces_of(self, i: int) -> slice:
-        return slice(*self.piece_offsets[i : i + 2].tolist())
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.lru_cache import most_open
-from f5py.io.signals.pod5.reader import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.source import (
     MAX_OPEN_FILES,
@@ -32,6 +31,8 @@ from f5py.threads.pool import BorrowedPool, WorkerPool
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._vbz_numba import ChunkBuffers
 
+#: int64 values of a `ChunkOffsetFile` per chunk, and their size in samples.
+_N_NUMBERS, _N_ELEMENTS = 3, 12
 #: Largest size of a chunk: fixed and per sample.
 _BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
 
@@ -72,8 +73,8 @@ class DirectPod5Source(IndexedSource):
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         names = list(names)
         found = self._places.fetch(names)
-        n_rows = np.diff(found.offsets) // N_ELEMENTS
-        rows = found.samples.copy().view(np.int64).reshape(-1, N_NUMBERS)
+        n_rows = np.diff(found.offsets) // _N_ELEMENTS
+        rows = found.samples.copy().view(np.int64).reshape(-1, _N_NUMBERS)
         first = offsets_of(n_rows)[:-1]
         is_there = n_rows > 0
         n_samples = np.zeros(len(names), np.int64)

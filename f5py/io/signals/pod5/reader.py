@@ -5,109 +5,60 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.names import Names
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.lru_cache import reraise_system_error
+from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.search import list_files
-from f5py.io.signals.source import MAX_SAMPLES, NO_FILE, CachingReader, ReadOrCause, UnreadableError
+from f5py.io.signals.source import NO_FILE, FileReader, SignalFile, UnreadableError
 from f5py.messages.console import input_warning
 
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._pod5_file import Pod5File, ReadEntries
 
-#: int64 values per chunk, and their size in samples.
-N_NUMBERS = 3
-N_ELEMENTS = N_NUMBERS * np.dtype(np.int64).itemsize // np.dtype(np.int16).itemsize
-NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 _NAMES_AT_ONCE = 1 << 16
 
 
-class Pod5Reader(CachingReader["Pod5File"]):
+class Pod5Reader(FileReader):
     """Reader of POD5 files."""
 
-    def prepare(self, path: str) -> None:
+    @staticmethod
+    def prepare(path: str) -> None:
         import f5py.io.signals.pod5._pod5_file  # noqa: F401
 
     @staticmethod
-    def open_file(path: str) -> Pod5File | str:
-        if not path:
-            return NO_FILE
-        require_pod5(path)
-        from f5py.io.signals.pod5._pod5_file import Pod5File
-
-        try:
-            return Pod5File(path)
-        except UnreadableError as problem:
-            reraise_system_error(problem, path)
-            return f"is in a file that {problem}"
+    def open_file(path: str) -> SignalFile | str:
+        return _open_file(path, False)
 
     def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
         wanted: list[tuple[Pod5File, ReadEntries]] = []
         for path, names in by_file.items():
-            if ranged_file(path) is not None and not isinstance(file := self.files.get(path), str):
+            file: Any = self.files.get(path) if ranged_file(path) is not None else ""
+            if not isinstance(file, str):
                 with suppress(UnreadableError):  # reading reports it
-                    wanted.append((file, file.find(_distinct(*keys_of_names(list(names))))))
+                    wanted.append((file, file.entries_of(list(names))))
         tables = [one for file, entries in wanted for one in file.stretches_of_tables(entries)]
         if tables:
             files = tables[0][0].files
             files.fetch(tables)
             files.fetch([one for file, entries in wanted for one in file.stretches_of_signals(entries)], goes_on=True)
 
-    def read_file(self, file: Pod5File, names: Sequence[str], path: str) -> Iterator[ReadOrCause]:
-        keys, is_uuid = keys_of_names(names)
-        found: dict[bytes, ReadOrCause] = {}
-        missing = "is not in this file"
-        try:
-            entries = file.find(_distinct(keys, is_uuid))
-            found = dict(zip(map(bytes, entries.keys), self._read_entries(file, entries, path), strict=True))
-        except UnreadableError as problem:
-            reraise_system_error(problem, path)
-            missing = str(problem)
-        for key, good in zip(map(bytes, keys), is_uuid.tolist(), strict=True):
-            yield found.get(key, missing) if good else NO_UUID
-
-    def _read_entries(self, file: Pod5File, entries: ReadEntries, path: str) -> Iterator[ReadOrCause]:
-        for i, (n_samples, calibration) in enumerate(zip(entries.n_samples.tolist(), entries.calibration, strict=True)):
-            if n_samples > MAX_SAMPLES:
-                yield f"has damaged signal data ({n_samples} samples)"
-                continue
-            try:
-                yield file.decode(n_samples, entries.pieces[entries.pieces_of(i)]), calibration
-            except UnreadableError as problem:
-                reraise_system_error(problem, path)
-                yield str(problem)
-
     def list_reads(self, path: str) -> NDArray[np.void] | str:
         """Return `keys_of` a file."""
         return keys_of(path)
 
-    def run_info_of(self, file: Pod5File, name: str) -> dict[str, str]:
-        keys, is_uuid = keys_of_names([name])
-        return file.run_info(keys) if is_uuid[0] else {}
-
 
 class ChunkOffsetReader(Pod5Reader):
-    """Reader of chunk offsets in place of samples, `N_NUMBERS` int64 per read and per chunk.
+    """Reader of chunk offsets in place of samples; see `f5py.io.signals.pod5._pod5_file.ChunkOffsetFile`."""
 
-    A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
-    or -1 if unknown or not compressed. `DirectPod5Source` reads and expands the chunks.
-    """
-
-    def _read_entries(self, file: Pod5File, entries: ReadEntries, path: str) -> Iterator[ReadOrCause]:
-        places = file.places_of(entries.pieces) if file.is_compressed else np.full((len(entries.pieces), 3), -1)
-        for i, (n_samples, calibration) in enumerate(zip(entries.n_samples.tolist(), entries.calibration, strict=True)):
-            if n_samples > MAX_SAMPLES:
-                yield f"has damaged signal data ({n_samples} samples)"
-                continue
-            first = np.array([[n_samples, 0, 0]] if n_samples else np.empty((0, N_NUMBERS)), np.int64)
-            of_read = places[entries.pieces_of(i)] if n_samples else first
-            yield np.concatenate([first, of_read]).view(np.int16).ravel(), calibration
+    @staticmethod
+    def open_file(path: str) -> SignalFile | str:
+        return _open_file(path, True)
 
 
 class Pod5Index(Mapping[str, str]):
@@ -167,6 +118,19 @@ class Pod5Index(Mapping[str, str]):
             yield from names_of_keys(self._keys[start : start + _NAMES_AT_ONCE])
 
 
+def _open_file(path: str, leaves_packed: bool) -> SignalFile | str:
+    if not path:
+        return NO_FILE
+    require_pod5(path)
+    from f5py.io.signals.pod5._pod5_file import ChunkOffsetFile, Pod5File
+
+    try:
+        return (ChunkOffsetFile if leaves_packed else Pod5File)(path)
+    except UnreadableError as problem:
+        reraise_system_error(problem, path)
+        return f"is in a file that {problem}"
+
+
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
     """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder, sorted.
 
@@ -203,46 +167,3 @@ def keys_of(path: str) -> NDArray[np.void] | str:
     except UnreadableError as problem:
         reraise_system_error(problem, path)
         return f"{path}: the file {problem}"
-
-
-def _distinct(keys: NDArray[np.void], is_uuid: NDArray[np.bool_]) -> NDArray[np.void]:
-    return np.unique(keys[is_uuid].view("S16")).view("V16")
-
-
-_LENGTH = 36
-#: Positions of dashes and digits in the text.
-_DASHES = np.array([8, 13, 18, 23])
-_DIGITS = np.delete(np.arange(_LENGTH), _DASHES)
-#: Digit values of characters; 255 for others.
-_VALUES = np.full(256, 255, np.uint8)
-_VALUES[np.frombuffer(b"0123456789ABCDEF", np.uint8)] = np.arange(16)
-_VALUES[np.frombuffer(b"abcdef", np.uint8)] = np.arange(10, 16)
-
-
-def keys_of_names(names: Sequence[str]) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """Parse UUIDs.
-
-    Returns
-    -------
-    keys : V16, shape (n,)
-        Zeros for other names.
-    is_uuid : bool, shape (n,)
-    """
-    names = Names.of(names)
-    is_uuid = np.diff(names.offsets) == _LENGTH
-    text = names.text[names.offsets[:-1][is_uuid, np.newaxis] + np.arange(_LENGTH)]
-    digits = _VALUES[text[:, _DIGITS]]
-    good = (text[:, _DASHES] == ord("-")).all(axis=1) & (digits < 16).all(axis=1)
-    is_uuid[is_uuid] = good
-    keys = np.zeros((len(names), 16), np.uint8)
-    keys[is_uuid] = digits[good, ::2] << 4 | digits[good, 1::2]
-    return keys.view("V16").ravel(), is_uuid
-
-
-def names_of_keys(keys: NDArray[np.bytes_]) -> list[str]:
-    """Format UUIDs of 16 bytes each."""
-    digits = np.frombuffer(keys.tobytes().hex().encode(), "S32")
-    text = np.full((len(keys), _LENGTH), ord("-"), np.uint8)
-    text[:, _DIGITS] = digits.view(np.uint8).reshape(-1, 32)
-    line = text.tobytes().decode()
-    return [line[at : at + _LENGTH] for at in range(0, len(line), _LENGTH)]
