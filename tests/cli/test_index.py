@@ -390,16 +390,6 @@ def test_pod5_files_and_folders(tmp_path: Path, ecoli: Path, capsys: pytest.Capt
         assert dict(known)["in-no-file"] == ""
 
 
-def test_pod5_beside_fast5(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pod5", reason="needs pod5")
-    reads = tmp_path / "reads.fasta"
-    reads.write_bytes((ecoli / "reads.fasta").read_bytes() + b">in-fast5\nACGT\n")
-    single_fast5(tmp_path / "d/a.fast5", "in-fast5")
-    assert index("--pod5", ecoli / "formats/reads.pod5", "-d", tmp_path / "d", reads) == 0
-    assert "num reads: 113, num reads with path to fast5 or pod5: 113\n" in capsys.readouterr().err
-    assert dict(readdb(reads))["in-fast5"] == f"{tmp_path}/d/a.fast5"
-
-
 def test_pod5_without_any_of_the_reads(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pod5", reason="needs pod5")
     reads = fasta(tmp_path / "r.fa", ["a"])

@@ -63,10 +63,12 @@ def test_m6anet_is_told_to_take_none(
     given += [folder / "reads.fastq", "--rna", "-t", "1"]
     where = [output, tmp_path / "m6anet"] if output == "--m6anet-json" else [output, "-o", tmp_path / "x.tsv"]
     assert run_command("eventalign", *given, *where) == 0
-    warnings = [line for line in capfd.readouterr().err.splitlines() if "reverse strand" in line]
+    told = capfd.readouterr().err
+    warnings = [line for line in told.splitlines() if "reverse strand" in line]
     assert len(warnings) == 1
     assert f"WARNING] {n} of {n_all} reads lie on the reverse strand, of which m6anet takes none" in warnings[0]
     assert n > 1
+    assert ("WARNING] the table of --m6anet is f5c's" in told) == (output == "--m6anet")  # dataprep finds nothing in it
 
 
 def test_the_usual_table_has_all_and_says_nothing(

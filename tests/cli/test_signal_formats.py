@@ -8,49 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from f5py.io.signals.pod5.direct_source import DirectPod5Source
-from f5py.io.signals.slow5.reader import Slow5Source
-
 from ..made_data import N_READS, ReadSet, refused, rows_by_read, run_command, run_main
-from ..runs.kernel_signatures import gpus_of_small_runs
-
-Index = Callable[[str], Path]
 
 # Real reads
 
 
-@pytest.fixture(scope="module")
-def formats(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Write the signals of the E. coli reads in each format, by what ``f5py index`` is told of them."""
-    folder = tmp_path_factory.mktemp("formats")
-    (folder / "gzip").mkdir()
-    (folder / "gzip" / "reads.fast5").symlink_to(ecoli / "formats" / "multi_gzip.fast5")
-    (folder / "vbz").mkdir()
-    (folder / "vbz" / "reads.fast5").symlink_to(ecoli / "formats" / "multi_vbz.fast5")
-    shutil.copy(ecoli / "formats" / "reads.blow5", folder)  # its index is made beside it
-    return {
-        "-d single": ecoli / "fast5",
-        "-d multi gzip": folder / "gzip",
-        "-d multi VBZ": folder / "vbz",
-        "--slow5": folder / "reads.blow5",
-        "--pod5": ecoli / "formats" / "reads.pod5",
-    }
-
-
-@pytest.fixture(scope="module")
-def index(formats: dict[str, Path], ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Index:
-    """Return a function from a format to the reads with an index that names the files of that format."""
-    made: dict[str, Path] = {}
-
-    def prepare(name: str) -> Path:
-        if name not in made:
-            reads = tmp_path_factory.mktemp("reads") / "reads.fasta"
-            reads.symlink_to(ecoli / "reads.fasta")
-            assert run_command("index", name.split()[0], formats[name], reads) == 0
-            made[name] = reads
-        return made[name]
-
-    return prepare
+@pytest.fixture
+def formats(ecoli: Path, tmp_path: Path) -> dict[str, Path]:
+    """Paths of the signals of the E. coli reads, by the option that takes them."""
+    blow5 = Path(shutil.copy(ecoli / "formats" / "reads.blow5", tmp_path))  # its index is made beside it
+    return {"--slow5": blow5, "--pod5": ecoli / "formats" / "reads.pod5"}
 
 
 @pytest.fixture
@@ -64,27 +31,14 @@ def run_ecoli(ecoli: Path, tmp_path: Path) -> Callable[..., bytes]:
     return run
 
 
-FORMATS = ["-d single", "-d multi gzip", "-d multi VBZ", "--slow5", "--pod5"]
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", FORMATS)
-def test_events_of_all_formats_are_the_same_bytes(index: Index, run_ecoli, ecoli: Path, name: str):
-    """With the samples in picoamperes, and from reader processes too."""
-    options = ["--samples", "--signal-index", "--hard-clips=no"]
-    rows = run_ecoli("eventalign", index(name), "reads8.bam", *options, "--iop", 2)
-    assert rows.count(b"\n") > 60_000
-    assert rows == run_ecoli("eventalign", index(FORMATS[0]), "reads8.bam", *options)
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize("option", ["--slow5", "--pod5"])
 @pytest.mark.parametrize("iop", [1, 2])
 def test_options_of_the_run_count_more_than_the_index(
-    index: Index, formats: dict[str, Path], run_ecoli, tmp_path: Path, capfd, option: str, iop: int
+    indexed_ecoli: Path, formats: dict[str, Path], run_ecoli, tmp_path: Path, capfd, option: str, iop: int
 ):
     """They also do without the list of signal files in the index."""
-    reads = index(FORMATS[0])
+    reads = indexed_ecoli / "reads.fasta"
     expected = run_ecoli("call-methylation", reads, "reads8.bam")
     bare = tmp_path / "bare.fasta"
     for suffix in (".index", ".index.fai", ".index.gzi"):
@@ -98,36 +52,6 @@ def test_options_of_the_run_count_more_than_the_index(
         assert ("--iop has no effect on SLOW5" in told) == (option == "--slow5" and iop > 1)
     Path(f"{bare}.index.readdb").unlink()
     assert run_ecoli("call-methylation", bare, "reads8.bam", option, formats[option]) == expected
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("use", ["off", "on"])
-@pytest.mark.parametrize("kind", [Slow5Source, DirectPod5Source])
-def test_samples_that_stay_packed(
-    index: Index, formats: dict[str, Path], run_ecoli, played_gpu, monkeypatch, capfd, use: str, kind: type
-):
-    """Until events are looked for, by whomever, or a table has them; some reads have several pieces."""
-    option = "--slow5" if kind is Slow5Source else "--pod5"
-    reads, packed = index(FORMATS[0]), []
-    expected = run_ecoli("call-methylation", reads, "reads8.bam", "--gpu", "off")
-    fetch = kind.fetch
-
-    def noted(source, names):
-        block = fetch(source, names)
-        packed.append(block.packed.stored.is_packed.all() if block.packed is not None else False)
-        return block
-
-    monkeypatch.setattr(kind, "fetch", noted)
-    capfd.readouterr()
-    table = ["--samples", "--signal-index", "--gpu", use]
-    with gpus_of_small_runs():
-        assert run_ecoli("call-methylation", reads, "reads8.bam", option, formats[option], "--gpu", use) == expected
-        told = capfd.readouterr().err
-        rows = run_ecoli("eventalign", reads, "reads8.bam", option, formats[option], *table)
-    assert (" by GPU 0, 0 by the CPU threads" in told) == (use == "on"), told
-    assert packed == [True, True]
-    assert rows.count(b"\n") > 60_000
-    assert rows == run_ecoli("eventalign", reads, "reads8.bam", *table)
 
 
 # Reads without a signal

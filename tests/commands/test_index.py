@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.commands.index import index_fast5, run
-from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
@@ -156,45 +156,12 @@ def test_bad_reads_leave_nothing_behind(
     assert "[E::" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", gzip.compress(b"", mtime=0)])
-def test_no_reads_are_an_empty_index(tmp_path: Path, content: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    reads = tmp_path / "r.fa"
-    reads.write_bytes(content)
-    assert list(write_sequence_index(str(reads))) == []
-    assert "r.fa: holds no reads" in capfd.readouterr().err
-    assert Path(f"{reads}.index.fai").read_bytes() == b""
-
-
 def test_headers_are_bytes(tmp_path: Path) -> None:
     """As for f5c and nanopolish: sequencers write sample names in the encoding of their machine."""
     reads = tmp_path / "r.fa"
     reads.write_bytes(b">r1 sample=\xb5g\nAC\n>r\xe9\nACG\n")
     assert list(write_sequence_index(str(reads))) == ["r1", "r\udce9"]
     assert Path(f"{reads}.index.fai").read_bytes().splitlines()[1].startswith(b"r\xe9\t3\t")
-
-
-def test_absent_reads_and_folders_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="no such file"):
-        write_sequence_index(str(tmp_path / "r.fa"))
-    with pytest.raises(InputFileError, match="is a folder"):
-        write_sequence_index(str(tmp_path))
-
-
-def test_a_failed_command_leaves_the_index_as_it_was(tmp_path: Path) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    multi_fast5(tmp_path / "d/m.fast5", ["a"])
-    (tmp_path / "empty").mkdir()
-
-    def files() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-
-    for before in ({"r.fa"}, {"r.fa", "r.fa.index", "r.fa.index.fai", "r.fa.index.gzi", "r.fa.index.readdb"}):
-        contents = files()
-        assert contents.keys() == before
-        with pytest.raises(F5pyError, match="no fast5 file was found"):
-            index_fast5(str(reads), [str(tmp_path / "empty")])
-        assert files() == contents
-        assert index_fast5(str(reads), [str(tmp_path / "d")]) == (1, 1)
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
@@ -334,24 +301,6 @@ def test_no_folder_is_searched_if_every_read_has_a_path(there: Path, tmp_path: P
     assert readdb(reads) == [("a", str(other)), ("b", str(other)), ("c", "q.fast5")]
 
 
-def test_files_in_a_summary_are_not_opened(tmp_path: Path) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a", "b", "c", "d"])
-    (tmp_path / "d/deep").mkdir(parents=True)
-    listed = tmp_path / "d/deep/listed.fast5"
-    listed.write_text("cannot be opened")
-    other = multi_fast5(tmp_path / "d/other.fast5", ["c", "outside"])
-    (tmp_path / "s.txt").write_text(
-        "read_id\tfilename\nb\tlisted.fast5\na\tlisted.fast5\nunknown\tlisted.fast5\nd\tabsent.fast5\n"
-    )
-    (tmp_path / "list.txt").write_text(f"{tmp_path}/s.txt\n")
-    expected = [("a", str(listed)), ("b", str(listed)), ("c", str(other)), ("d", ""), ("outside", str(other))]
-    for processes in (1, 2):
-        for how in ({"summaries": (f"{tmp_path}/s.txt",)}, {"summary_lists": (f"{tmp_path}/list.txt",)}):
-            options = IndexOptions(reads=(str(reads),), directories=(str(tmp_path / "d"),), iop=processes, **how)
-            assert tuple(run(options)) == (5, 4)
-            assert readdb(reads) == expected
-
-
 def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
     multi_fast5(tmp_path / "d/m.fast5", ["a"])
@@ -397,18 +346,6 @@ def test_several_files_and_folders_become_one_index(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["a.fq", "b.fastq.gz", "notes.txt"]
     with ReadIndex.open(str(name)) as index:
         assert index.sequences(["r2"])[0].tobytes() == b"GG"
-
-
-def test_several_files_need_a_name(tmp_path: Path) -> None:
-    for reads in (("a.fa", "b.fa"), (str(tmp_path),), ("-",)):
-        (tmp_path / "a.fa").write_text(">r\nA\n")
-        with pytest.raises(UsageError, match="need a name for their index: -o PREFIX"):
-            run(IndexOptions(reads=reads))
-    with pytest.raises(UsageError, match="give the basecalled reads"):
-        run(IndexOptions(reads=()))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputFileError, match="is a folder without files of reads"):
-        run(IndexOptions(reads=(str(tmp_path / "empty"),), output="x"))
 
 
 def test_repeated_warnings_are_capped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,8 +69,3 @@ def batch_of(sequences: Sequences) -> MappingBatch:
 def nothing_made() -> KnownAlignments:
     """No alignments from elsewhere."""
     return KnownAlignments(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]
-
-
-def cigar_of(ops: np.ndarray) -> str:
-    """CIGAR string of operations."""
-    return "".join(f"{op >> 4}{'MID'[op & 15]}" for op in ops.tolist())

@@ -18,12 +18,11 @@ from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import codes_of, index_kmers
-from f5py.mapping.settings import PRESETS
 from f5py.threads.pool import WorkerPool
 
 from ..compiled import compiled
 from ..examples import SHARE, examples
-from ..made_data import refused, run_command
+from ..made_data import run_command
 from .real_sets import joined, rows_of, sequences_of
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
@@ -336,19 +335,6 @@ def test_bam_with_all_kinds_of_records(shared_data: Path, tmp_path: Path):
             bases = record.get_reference_sequence().upper()  # from MD
             assert bases == reference[record.reference_name][record.reference_start : record.reference_end]
             assert not record.has_tag("cm")
-
-
-def test_overlaps_are_written_as_paf(tmp_path: Path, capfd):
-    reads = tmp_path / "reads.fa"
-    reads.write_text(">a\n" + "ACGTTGCAAGCTTAGGCATC" * 30 + "\n")
-    line = refused(capfd, "map", "-x", "darwin", reads, reads, "-o", tmp_path / "o.bam", status=2)
-    assert "overlaps of reads are written as PAF" in line
-
-
-def test_presets():
-    paper, ours = PRESETS["darwin-paper"].darwin, PRESETS["darwin"].darwin
-    assert paper is not None
-    assert ours == paper._replace(after_seed=True, spread=True)
 
 
 def test_reads_that_are_empty_short_or_unknown(tmp_path: Path):

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections import namedtuple
 from contextlib import suppress
@@ -17,13 +16,10 @@ import pysam
 import pytest
 
 import f5py
-from f5py.mapping.gpu import chains, pair_alignments, seeds
-from f5py.mapping.run.mapper import Mapper
 from f5py.mapping.sorting import sorted_bam
 
 from ..made_data import ReadSet, process_of, refused, run_command, start_process
 from ..patience import PATIENCE
-from .gpu_runs import give_gpus_all
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
 
@@ -49,17 +45,6 @@ def expected(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 )
 def test_bytes_do_not_depend_on_threads_and_batches(made: ReadSet, tmp_path: Path, expected, given):
     assert blocks_of(made, tmp_path / "out", gpu="off", **given) == expected
-
-
-def test_bytes_do_not_depend_on_a_gpu(made: ReadSet, tmp_path: Path, expected, played_machine, monkeypatch, capfd):
-    monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
-    monkeypatch.setattr(seeds, "_FEW_BASES", -1)
-    monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
-    monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
-    monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
-    played_machine()
-    give_gpus_all(monkeypatch)
-    assert blocks_of(made, tmp_path / "out", gpu="on", threads=2, batch_bases=5000) == expected
 
 
 def test_the_order_is_that_of_samtools(shared_data: Path, tmp_path: Path):
@@ -106,27 +91,6 @@ def test_bytes_do_not_depend_on_how_many_records_are_held(
             one.unlink()
     assert found[0] == found[1]
     assert sum(map(len, found[0])) > 1000
-
-
-def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: Path, monkeypatch):
-    close, complete = Mapper.close, sorted_bam.SortedRecords._complete
-    is_closed = threading.Event()
-    there: list[list[str]] = []
-
-    def closed(self: Mapper) -> None:
-        close(self)
-        there.append([one.name for one in tmp_path.glob("out*")])
-        is_closed.set()
-
-    def completed(self: sorted_bam.SortedRecords) -> None:
-        assert is_closed.wait(PATIENCE)
-        complete(self)
-
-    monkeypatch.setattr(Mapper, "close", closed)
-    monkeypatch.setattr(sorted_bam.SortedRecords, "_complete", completed)
-    f5py.map_reads(made.genome, [made.reads], output=tmp_path / "out.bam", threads=2, batch_bases=3000, gpu="off")
-    assert there == [[]]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.bam", "out.bam.bai"]
 
 
 SLOWLY = """

@@ -20,7 +20,7 @@ from f5py.threads.pool import WorkerPool
 from ..compiled import compiled
 from ..examples import examples
 from ..made_data import run_command
-from .real_sets import Sequences, batch_of, rows_of, sequences_of, text_of
+from .real_sets import batch_of, text_of
 
 find_mems = compiled(find_mems)
 write_strand = compiled(write_strand)
@@ -182,35 +182,6 @@ SETS = {
     "mems17": ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta"),
     "mems17_stress": ("map_ecoli/stress_ref.fa.gz", "map_ecoli/stress_reads.fa.gz"),
 }
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("min_length", [17, 20])
-@pytest.mark.parametrize("name", SETS)
-def test_matches_of_real_reads(pool, name: str, min_length: int, shared_data: Path):
-    contigs: Sequences = sequences_of(shared_data / SETS[name][0])
-    index, offsets = index_of([bases for _, bases in contigs], pool)
-    reads = dict(sequences_of(shared_data / SETS[name][1]))
-    expected: dict[tuple[str, str], list] = {}
-    rows = rows_of(shared_data / "map_ecoli" / f"{name}.tsv.gz")
-    for read, strand, start, end, places in rows:
-        expected.setdefault((read, strand), [])
-        if int(end) - int(start) >= min_length:
-            expected[read, strand].append((int(start), int(end), sorted(places.split(","))))
-    starts = {contig: int(offset) for (contig, _), offset in zip(contigs, offsets, strict=False)}
-    for read in {row[0] for row in rows}:
-        for strand in "+-":
-            ours = [
-                (start, end, sorted(f"{name_at(place, starts)}" for place in places))
-                for start, end, places in found(index, reads[read], strand == "-", min_length)
-            ]
-            assert ours == expected.get((read, strand), [])
-
-
-def name_at(place: int, starts: dict[str, int]) -> str:
-    """``contig:position`` of a place."""
-    contig = max((name for name in starts if starts[name] <= place), key=starts.__getitem__)
-    return f"{contig}:{place - starts[contig]}"
 
 
 def primary_places(paf: str) -> dict[str, tuple[str, str, int, int]]:

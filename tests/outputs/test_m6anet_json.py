@@ -9,10 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pysam
 import pytest
-
-from f5py.core.motifs import reverse_complement
 
 from ..made_data import run_command
 
@@ -139,48 +136,6 @@ def test_parts_make_the_bytes_of_one_run(align, tmp_path: Path, name: str, monke
     assert len(expected["data.info"].splitlines()) > 4
     for folder in ("parts", "resumed"):
         assert {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()} == expected
-
-
-@pytest.mark.parametrize("kind", ["--m6anet", "--m6anet-json"])
-def test_reads_of_the_reverse_strand_are_counted(shared_data: Path, tmp_path: Path, kind: str, capfd):
-    """All of them lie there: the reference and the records are turned around."""
-    folder = shared_data / "rna004_lacz"
-    if not folder.is_dir():
-        pytest.skip("the data set rna004_lacz is not there")
-    n_mapped = turned_around(folder, tmp_path)
-    capfd.readouterr()
-    inputs = ["-b", tmp_path / "reads.bam", "-g", tmp_path / "ref.fa", "--slow5", folder / "reads.blow5", "--rna"]
-    more = [kind, "-o", tmp_path / "table.tsv"] if kind == "--m6anet" else [kind, tmp_path / "m6anet"]
-    assert run_command("eventalign", *inputs, *more) == 0
-    told = capfd.readouterr().err
-    (line,) = [line for line in told.splitlines() if "reverse strand" in line]
-    assert ("WARNING] the table of --m6anet is f5c's" in told) == (kind == "--m6anet")  # dataprep finds nothing in it
-    number, of = (int(word) for word in line.split() if word.isdigit())
-    assert 0.9 * n_mapped < number == of <= n_mapped
-    capfd.readouterr()
-    assert run_command("eventalign", *inputs, "-o", tmp_path / "other.tsv") == 0
-    assert "reverse strand" not in capfd.readouterr().err
-
-
-def turned_around(folder: Path, to: Path) -> int:
-    """Reverse complement of a reference with one contig, and the records on it; return how many there are."""
-    name, _, bases = (folder / "ref.fa").read_text().partition("\n")
-    bases = bases.replace("\n", "")
-    (to / "ref.fa").write_text(f"{name}\n{reverse_complement(bases)}\n")
-    records = []
-    with pysam.AlignmentFile(folder / "reads.bam") as file:
-        for record in file:
-            if record.is_mapped and not record.is_secondary and not record.is_supplementary:
-                end = record.reference_end
-                record.query_sequence = reverse_complement(record.query_sequence)
-                record.cigartuples = record.cigartuples[::-1]
-                record.is_reverse = not record.is_reverse
-                record.reference_start = len(bases) - end
-                records.append(record)
-        with pysam.AlignmentFile(to / "reads.bam", "wb", header=file.header) as out:
-            for record in sorted(records, key=lambda record: record.reference_start):
-                out.write(record)
-    return len(records)
 
 
 def test_nothing_is_left_of_a_failed_run(shared_data: Path, tmp_path: Path):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -246,14 +244,6 @@ def test_the_columns_are_available_as_arrays() -> None:
     assert columns.methylated.tolist() == [0, 2]
     assert [column.tolist() for column in table.columns(1, 2)] == [column.tolist()[1:] for column in columns]
     assert table.count_column == "num_motifs"
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(("split", "expected"), [(False, "freq.tsv"), (True, "freq_split.tsv")])
-@pytest.mark.parametrize("chunk_size", [1 << 12, 1 << 22])
-def test_real_calls_give_the_reference_tables(ecoli: Path, split: bool, expected: str, chunk_size: int) -> None:
-    calls = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes())
-    assert _text(calls, split=split, chunk_size=chunk_size) == (ecoli / "expected" / expected).read_text()
 
 
 _MOTIFS = ["CG:0", "T:0", "GATC:1", "CHG:0", "CNNNNG:5", "CCWGG:1", "NRCGVN:2", "GATCGATCGAT:2"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
-from f5py.site_frequencies.frequency import methylation_frequency
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
 
 _HEADER = (
@@ -87,36 +84,9 @@ def test_any_tables_in_any_order_and_chunks_equal_the_plain_model(tables, header
     assert _merge(*texts, chunk_size=chunk) == _model(*texts)
 
 
-def test_a_group_with_another_end_is_another_site() -> None:
-    one = _HEADER + _row(end=9, size=2, sequence="AACGTTCGA")
-    other = _HEADER + _row(end=14, size=3, sequence="AACGTTCGATCGA")
-    assert _merge(one, other) == (one + other.removeprefix(_HEADER), 0)
-
-
-def test_the_longest_sequence_is_kept() -> None:
-    short, long, same = _row(sequence="ACG", size=1), _row(sequence="AACGT", size=2), _row(sequence="TTCGA", size=3)
-    kept = _HEADER + _row(sequence="AACGT", size=2, called=6, methylated=3)
-    assert _merge(_HEADER + short, _HEADER + long, _HEADER + same) == (kept, 2)
-    assert _merge(_HEADER + long, _HEADER + same, _HEADER + short) == (kept, 2)
-
-
-def test_split_sites_take_any_sequence() -> None:
-    split, single = _row(sequence="split-group"), _row(sequence="ACG")
-    kept = _HEADER + _row(sequence="ACG", called=4, methylated=2)
-    assert _merge(_HEADER + split, _HEADER + single) == _merge(_HEADER + single, _HEADER + split) == (kept, 0)
-
-
 def test_sites_without_calls_are_left_out_and_nothing_is_divided_by_zero() -> None:
     row = "chr1\t5\t5\t1\t0\t0\t-nan\tACG\n"
     assert _merge(_HEADER + row, _HEADER + row) == (_HEADER, 0)
-
-
-def test_the_last_header_names_the_column() -> None:
-    merger = FrequencyMerger()
-    for header in (_HEADER, _HEADER_CPG):
-        merger.add(io.BytesIO((header + _row()).encode()))
-    assert merger.result().count_column == "num_cpgs"
-    assert merger.count_columns == {"num_motifs", "num_cpgs"}
 
 
 def test_empty_lines_and_repeated_headers_are_passed_over() -> None:
@@ -167,32 +137,3 @@ def test_many_sites_outgrow_the_first_tables() -> None:
         rows = [_row(n, s, s + 2, sequence="CG" * (s % 30 + 1)) for n, s in zip(names, starts, strict=True)]
         tables.append(_HEADER + "".join(rows))
     assert _merge(*tables) == _model(*tables)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("expected", ["freq_merged.tsv", "freq.tsv"])
-def test_halves_of_real_calls_give_the_reference_table(ecoli: Path, expected: str) -> None:
-    header, *rows = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes()).splitlines(keepends=True)
-    halves = []
-    for half in (rows[::2], rows[1::2]):
-        out = io.BytesIO()
-        methylation_frequency(io.BytesIO(header + b"".join(half))).write(out)
-        halves.append(out.getvalue())
-    assert _merge(*halves) == ((ecoli / "expected" / expected).read_text(), 0)
-
-
-@pytest.mark.shared
-def test_thirds_of_split_real_calls_add_up(ecoli: Path) -> None:
-    header, *rows = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes()).splitlines(keepends=True)
-    thirds = []
-    for third in (rows[::3], rows[1::3], rows[2::3]):
-        out = io.BytesIO()
-        methylation_frequency(io.BytesIO(header + b"".join(third)), split_groups=True).write(out)
-        thirds.append(out.getvalue())
-    merged, n_conflicts = _merge(*thirds)
-    whole = (ecoli / "expected" / "freq_split.tsv").read_text()
-    # which text a site shows depends on whether it was first seen in a group
-    assert [line.split("\t")[:7] for line in merged.splitlines()] == [
-        line.split("\t")[:7] for line in whole.splitlines()
-    ]
-    assert n_conflicts == 0

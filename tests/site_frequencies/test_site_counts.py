@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -288,34 +286,3 @@ def test_ambiguous_motifs_are_expanded_on_both_strands() -> None:
     batch.calls.first[:3] = batch.calls.last[:3] = (106, 116, 11)
     batch.calls.sites[:3] = 1
     assert expand_calls(batch, parse_motif("CGW:0")).position.tolist() == [106, 116, 11]
-
-
-@pytest.mark.shared
-def test_sums_over_strands_equal_the_split_frequencies(ecoli: Path) -> None:
-    calls = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes())
-    frequencies = methylation_frequency(io.BytesIO(calls), split_groups=True)
-    assert frequencies.odd_groups == 0
-    columns = frequencies.columns()
-    per_site = list(zip(columns.start.tolist(), columns.called.tolist(), columns.methylated.tolist(), strict=True))
-    for combine in (False, True):
-        counts, names = site_counts(io.BytesIO(calls), motif_named("cpg"), combine_strands=combine)
-        totals = counts.totals(names)
-        sums: dict[int, list[int]] = {}
-        for _, position, _, methylated, canonical, _ in _sites(totals):
-            site = sums.setdefault(position, [0, 0])
-            site[0] += methylated + canonical
-            site[1] += methylated
-        assert sorted((position, *both) for position, both in sums.items() if both[0]) == per_site
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("motif", ["cpg", "gpc", "dam", "dcm"])
-def test_every_row_of_real_calls_holds_its_sites(ecoli: Path, motif: str) -> None:
-    calls = (ecoli / "expected" / "nanopolish" / f"{motif}.tsv").read_bytes()
-    counts, names = site_counts(io.BytesIO(calls), motif_named(motif))
-    n_calls = sum(int(line.split(b"\t")[9]) for line in calls.splitlines()[1:])
-    totals = counts.totals(names)
-    assert int((totals.methylated + totals.canonical + totals.failed).sum()) == n_calls
-    frequencies = methylation_frequency(io.BytesIO(calls), 0.0, split_groups=True, motif=motif_named(motif))
-    assert frequencies.odd_groups == 0
-    assert int(frequencies.columns().called.sum()) == n_calls

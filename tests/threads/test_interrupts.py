@@ -33,14 +33,6 @@ def test_the_first_is_remembered_and_the_second_heeded():
             signal.raise_signal(signal.SIGINT)
 
 
-def test_ignored():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with remembered_interrupt() as interrupt:
-        signal.raise_signal(signal.SIGINT)
-    assert not interrupt.has_come
-    assert signal.signal(signal.SIGINT, signal.default_int_handler) is signal.SIG_IGN
-
-
 def test_in_another_thread():
     came = []
 

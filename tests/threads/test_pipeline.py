@@ -182,51 +182,6 @@ def test_stages_run_at_the_same_time():
     )
 
 
-def test_an_interrupt_writes_what_was_put():
-    written = []
-
-    def settle(item):
-        if item == 2:
-            raise KeyboardInterrupt
-
-    def write(item):
-        pause(50)
-        written.append(item)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_pipeline(range(5), lambda _: None, write, settle=settle)
-    assert written == [0, 1]
-    assert not stages_running()
-
-
-@pytest.mark.parametrize("stuck", ["load", "write"])
-def test_an_interrupt_does_not_wait_for_a_stuck_stage(stuck):
-    release = threading.Event()
-
-    def load():
-        yield 0
-        if stuck == "load":
-            release.wait()
-        yield 1
-
-    def write(item):
-        if stuck == "write":
-            release.wait()
-
-    def compute(item):
-        raise KeyboardInterrupt
-
-    def compute_second(item):
-        if item == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_pipeline(load(), lambda _: None, write, settle=compute if stuck == "load" else compute_second)
-    assert stages_running()
-    release.set()
-    wait_for_the_end()
-
-
 class Output:
     """A context manager that knows whether it was closed."""
 
@@ -251,22 +206,6 @@ def run_with_outputs(output, path, write, compute):
 def interrupt_second(item):
     if item == 1:
         raise KeyboardInterrupt
-
-
-def test_outputs_are_closed_after_a_run_and_after_an_error(tmp_path):
-    output = Output()
-    run_with_outputs(output, tmp_path / "whole", lambda *_: None, lambda _: None)
-    assert output.closed
-    assert (tmp_path / "whole").read_bytes() == b"begun"
-
-    def fail(item):
-        raise Broken
-
-    output = Output()
-    with pytest.raises(Broken):
-        run_with_outputs(output, tmp_path / "broken", lambda *_: pause(50), fail)
-    assert output.closed
-    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
 def test_outputs_of_a_writer_that_stops_when_asked_are_closed(tmp_path):

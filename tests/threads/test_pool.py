@@ -66,35 +66,6 @@ def test_every_read_once(n_threads):
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-def test_who_comes_back_helps_with_a_call_that_has_its_threads():
-    """Else threads would be idle while the batches of other calls are between two stages."""
-    pool = WorkerPool(2, most_per_call=1)
-    first_may_end, second_has_begun, third_has_begun = threading.Event(), threading.Event(), threading.Event()
-
-    def first(_: int) -> None:
-        assert first_may_end.wait(PATIENCE)
-
-    def both(item: int) -> None:
-        own, other = (second_has_begun, third_has_begun)[:: 1 if item == 0 else -1]
-        own.set()
-        assert other.wait(PATIENCE)  # so two threads are at work on this call
-
-    calls = [threading.Thread(target=each, args=(pool, first, [0]))]
-    calls[0].start()
-    while pool._n_under_way == 0 or pool._jobs:
-        pass
-    calls.append(threading.Thread(target=each, args=(pool, both, [0, 1])))
-    calls[1].start()
-    assert second_has_begun.wait(PATIENCE)
-    assert not third_has_begun.is_set()
-    first_may_end.set()
-    assert third_has_begun.wait(PATIENCE)
-    for call in calls:
-        call.join()
-    pool.close()
-
-
-@pytest.mark.usefixtures("no_thread_is_left")
 def test_what_has_been_worked_on_is_not_kept():
     """Until the next call, which may be long after: arrays of a batch are large."""
     pool = WorkerPool(2)
@@ -133,49 +104,6 @@ def test_all_threads_may_work_on_a_call_that_is_alone_and_some_on_others():
         release.set()
         other.join()
         assert len(workers) == 2
-    pool.close()
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_calls_from_several_threads(n_threads):
-    pool = WorkerPool(n_threads)
-    done = np.zeros((8, 1000), np.int64)
-    callers = [
-        threading.Thread(target=lambda i=i: pool.run(count_up, np.arange(1000), done[i], order=i)) for i in range(8)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert (done == 1).all()
-    pool.close()
-
-
-@pytest.mark.usefixtures("no_thread_is_left")
-def test_the_lowest_order_is_served_first():
-    pool = WorkerPool(1)
-    begun, release = threading.Event(), threading.Event()
-    served = []
-
-    def block(_):
-        begun.set()
-        release.wait()
-
-    def call(order):
-        each(pool, lambda _: served.append(order), [0], order=order)
-
-    callers = [threading.Thread(target=each, args=(pool, block, [0]))]
-    callers += [threading.Thread(target=call, args=(order,)) for order in (2, 0, 1)]
-    callers[0].start()
-    assert begun.wait(PATIENCE)
-    for caller in callers[1:]:
-        caller.start()
-    while len(pool._jobs) < 3:
-        pass
-    release.set()
-    for caller in callers:
-        caller.join()
-    assert served == [0, 1, 2]
     pool.close()
 
 
@@ -241,28 +169,6 @@ def test_longest_first_takes_the_wanted_reads_by_work():
     assert longest_first(work, wanted).tolist() == [1, 3, 0, 2]
     assert longest_first(work, ~wanted).tolist() == [4]
     assert longest_first(work, np.zeros(5, bool)).tolist() == []
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
-@pytest.mark.parametrize("keeps", [False, True])
-def test_freed_memory_is_kept_where_the_environment_says_otherwise(keeps: bool):
-    """By the number of pages that arrays get from the system again."""
-    script = (
-        "import resource\n"
-        "import numpy as np\n"
-        "from f5py.threads.pool import keep_freed_memory\n"
-        f"{'keep_freed_memory()' if keeps else ''}\n"
-        "def faults():\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "np.ones(1 << 17, np.int64)\n"
-        "before = faults()\n"
-        "for _ in range(40):\n"
-        "    np.ones(1 << 17, np.int64)\n"
-        "print(faults() - before)\n"
-    )
-    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
-    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert (int(ran.stdout) < 1000) == keeps
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")

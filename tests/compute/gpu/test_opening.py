@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 
 import pytest
 
 from f5py.compute.gpu import device as opening
-from f5py.compute.gpu.device import GpuUnavailableError, load_early, open_gpus
-from f5py.options.shared import AlignmentOptions
+from f5py.compute.gpu.device import GpuUnavailableError, open_gpus
 
 from ...patience import PATIENCE
 
@@ -41,11 +39,6 @@ def test_all_are_opened_at_the_same_time():
         return _Gpu(number)
 
     assert sorted(gpu.name for gpu in open_gpus([0, 2, 5], open_one)) == ["GPU 0", "GPU 2", "GPU 5"]
-
-
-def test_nothing_is_opened_before_the_first_one_is_asked_for():
-    open_gpus([0], lambda number: pytest.fail("opened")).close()
-    assert not opening.is_starting()
 
 
 def test_each_comes_when_it_is_ready():
@@ -100,25 +93,6 @@ def test_given_up_each_is_closed_once():
     _join_starts()
     assert made[2].closed_by is threads[2]
     assert made[0].closed_by is None  # belongs to who has taken it
-
-
-@pytest.mark.parametrize(("choice", "expected"), [("0", [0]), ("2,0", [2, 0]), ("all", [0, 1, 2])])
-def test_contexts_of_all_devices_are_made_early(monkeypatch: pytest.MonkeyPatch, choice: str, expected: list[int]):
-    made: list[int] = []
-    current = threading.local()
-    runtime = SimpleNamespace(
-        getDeviceCount=lambda: 3,
-        setDevice=lambda number: setattr(current, "number", number),
-        free=lambda address: made.append(current.number),
-    )
-    monkeypatch.setattr(opening, "is_present", lambda: True)
-    monkeypatch.setattr(opening.importlib.util, "find_spec", lambda name: name)
-    monkeypatch.setattr(opening, "load_cupy", lambda: SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
-    monkeypatch.setattr(opening, "_DRIVER", "libcuda-that-is-not-there.so")
-    monkeypatch.setattr(opening, "_early", None)
-    assert load_early(AlignmentOptions(gpu="on", cuda_dev_id=choice), lambda: True)
-    _join_starts()
-    assert made == expected
 
 
 def test_no_device_is_opened_while_contexts_are_made(monkeypatch: pytest.MonkeyPatch):

@@ -9,9 +9,8 @@ import pytest
 
 from f5py.compute.gpu import device as opening
 from f5py.compute.gpu import selection
-from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError, open_gpus
+from f5py.compute.gpu.device import GpuUnavailableError
 from f5py.compute.gpu.selection import AutoGpuScheduler
-from f5py.messages import console
 
 from ...abea.batch_maker import made_batch
 from ...patience import PATIENCE
@@ -116,28 +115,6 @@ def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seco
     backend.close()
     assert cpu.finished == [0]
     assert "would not have paid" in capfd.readouterr().err
-
-
-def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
-    cpu, gpu = _Recorder(clock, 0.1), _Recorder(clock, 0.01)
-    backend = AutoGpuScheduler(cpu, iter([gpu]), clock=clock)
-    one, two = _batches(2)
-    one.share_of_input = 0.01
-    _compute(backend, one)
-    _wait_for_start()
-    _compute(backend, two)
-    backend.close()
-    assert gpu.finished == [1]
-
-
-def test_alone_the_gpu_gets_every_batch(clock, capfd):
-    cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
-    backend = AutoGpuScheduler(cpu, iter([gpu]), alone=True, clock=clock)
-    _compute(backend, *_batches(5))
-    backend.close()
-    assert gpu.finished == [0, 1, 2, 3, 4]
-    assert cpu.started == []
-    assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
 
 
 class _Held(_Recorder):
@@ -285,32 +262,6 @@ def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
     backend.close()
 
 
-def test_several_gpus_get_batches_as_they_become_free(clock):
-    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
-    backend = AutoGpuScheduler(cpu, iter(gpus), alone=True, clock=clock)
-    _wait_for_start()
-    _compute_at_once(backend, clock, *_batches(6))
-    assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
-    backend.close()
-    assert all(gpu.closed for gpu in gpus)
-
-
-def test_a_failed_gpu_gets_no_more(clock):
-    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-    backend = AutoGpuScheduler(cpu, iter(gpus), alone=True, clock=clock)
-    _wait_for_start()
-    batches = _batches(6)
-    _compute(backend, *batches[:2])
-    gpus[0].is_broken = True
-    _compute(backend, *batches[2:4])
-    gpus[1].is_broken = True
-    _compute(backend, *batches[4:])
-    backend.close()
-    assert [gpu.started for gpu in gpus] == [[0, 2], [1, 3, 4]]
-    assert cpu.started == [5]
-    assert all(gpu.closed for gpu in gpus)
-
-
 def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
     """The one that is being started is closed when it is there, others are not started any more."""
     may_go_on = threading.Event()
@@ -361,41 +312,3 @@ def test_a_process_ends_while_a_gpu_is_being_started():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert ended.stdout == "written\n"
-
-
-def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
-    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-    gpus[0].close = lambda: {}["gone"]
-    backend = AutoGpuScheduler(_Recorder(clock), iter(gpus), alone=True, clock=clock)
-    _wait_for_start()
-    backend.close()
-    assert gpus[1].closed
-    assert "GPU 0 could not be closed" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("problem", "is_asked_for", "level"),
-    [
-        (NoGpuError("there is no CUDA device"), False, "INFO"),
-        (NoGpuError("there is no CUDA device"), True, "WARNING"),
-        (GpuUnavailableError("the NVIDIA driver is too old"), False, "WARNING"),
-        (ZeroDivisionError("float division by zero"), False, "WARNING"),
-    ],
-)
-def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd, problem, is_asked_for, level):
-    gpu = _Recorder(clock)
-
-    def open_one(number):
-        if number == 0:
-            raise problem
-        return gpu
-
-    cpu = _Recorder(clock, selection._START_SECONDS)
-    with console.recorded_warnings() as warnings:
-        backend = AutoGpuScheduler(cpu, open_gpus([0, 1], open_one), alone=is_asked_for, clock=clock)
-        _compute(backend, *_batches(1))
-        _wait_for_start()
-    assert [lane.backend for lane in backend._opened] == [gpu]
-    (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
-    assert len(warnings) == (level == "WARNING")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,12 +15,10 @@ from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.segments import Segments, nothing_stops
 from f5py.mapping.gpu import chains
 from f5py.mapping.gpu.chains import GpuChaining, trial_anchors
-from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
 from ...examples import examples
-from ..real_sets import batch_of, index_of, rows_of, sequences_of
 
 ONT = PRESETS["map-ont"]
 #: Where the search for a predecessor may stop, where nothing stops it, and where few anchors are tried.
@@ -251,35 +247,3 @@ class TestAnyAnchors:
         assert (segments.sizes >= smallest).all()
         segments.score(np.arange(len(segments.table))[::-1].copy())
         assert (segments.f.tolist(), segments.p.tolist()) == scored(expected)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("search", ["usual", "no skip", "skip 5, few tried"])
-@pytest.mark.parametrize("which", ["ecoli", "stress", "stress -f2000"])
-def test_real_reads(device, pool, which: str, search: str, shared_data: Path):
-    """The reads whose chains of minimap2 are known; where the search is the usual one, the chains are these."""
-    data = shared_data / "map_ecoli"
-    these = ONT._replace(**SEARCHES[search])
-    if which == "stress -f2000":
-        these = these._replace(mid_occ_frac=2000.0)
-    ecoli = shared_data / "ecoli_r94"
-    reference, reads = (
-        (ecoli / "ref.fa", ecoli / "reads.fasta")
-        if which == "ecoli"
-        else (data / "stress_ref.fa.gz", data / "stress_reads.fa.gz")
-    )
-    index = index_of(sequences_of(reference), these, pool)
-    bases = dict(sequences_of(reads))
-    batch = batch_of([(row[1], bases[row[1]]) for row in rows_of(data / "dump_reads.tsv.gz") if row[0] == which])
-    numbers = parameters(these, index.mid_occ(these))
-    find_anchors(batch, index, numbers, pool)
-    assert batch.anchors is not None
-    n_scored = compared(device, pool, batch.anchors, these, n_times=1)
-    assert sum(n_scored) > 0
-    if search == "skip 5, few tried":
-        return
-    score_chains(batch, numbers, pool)
-    columns = slice(6, 8) if search == "usual" else slice(8, 10)
-    rows = [row for row in rows_of(data / "dump_anchors.tsv.gz") if row[0] in set(batch.names)]
-    expected = [row[columns] for row in rows]
-    assert [list(map(str, pair)) for pair in zip(*scored(batch), strict=True)] == expected

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,17 +10,13 @@ from hypothesis import strategies as st
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
 from f5py.core.offsets import offsets_of
 from f5py.mapping.batch import Anchors
-from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import Joins, long_reach_of, made_room
 from f5py.mapping.gpu import joins as gpu_joins
 from f5py.mapping.gpu.joins import GpuJoins, are_joined_alike, trial_joins
-from f5py.mapping.hits.hits import chain_hits
-from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import INNER_DISTANCE, PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
 from ...examples import examples
-from ..real_sets import batch_of, index_of, sequences_of
 
 ONT = PRESETS["map-ont"]
 SETTINGS = {
@@ -147,23 +141,3 @@ def test_a_device_that_joins_in_another_way_is_not_used(device, pool, monkeypatc
     monkeypatch.setattr(gpu_joins, "INNER_DISTANCE", 10)
     with pytest.raises(GpuUnavailableError, match="joins chains in another way than the CPU"):
         GpuJoins(device, parameters(ONT, 11), pool, 1 << 30, _ROOM)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["stress", "ecoli"])
-def test_hits_of_real_reads(device, pool, shared_data: Path, name):
-    """Those that were joined elsewhere are those that are joined where they are needed."""
-    folder = shared_data / ("map_ecoli" if name == "stress" else "ecoli_r94")
-    files = ("stress_ref.fa.gz", "stress_reads.fa.gz") if name == "stress" else ("ref.fa", "reads.fasta")
-    index = index_of(sequences_of(folder / files[0]), ONT, pool)
-    numbers = parameters(ONT, index.mid_occ(ONT))
-    expected, found = (batch_of(sequences_of(folder / files[1])[3::8]) for _ in range(2))
-    for batch in (expected, found):
-        find_anchors(batch, index, numbers, pool, None)
-        score_chains(batch, numbers, pool)
-    joins = Joins.of(found, numbers, pool)
-    assert_joined_by(device, pool, joins)
-    chain_hits(expected, index, numbers, pool)
-    chain_hits(found, index, numbers, pool, joins)
-    for one, other in zip(expected.chained, found.chained, strict=True):
-        assert np.array_equal(one, other)

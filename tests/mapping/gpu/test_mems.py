@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +14,7 @@ from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
 from ...examples import examples
-from ..real_sets import Sequences, batch_of, sequences_of
+from ..real_sets import Sequences, batch_of
 from ..test_mems import codes, contigs_and_reads, index_of
 
 #: Bases of a batch: an arena for more takes the played device long to fill.
@@ -108,20 +106,6 @@ def test_other_matches_on_the_device_are_not_taken(device, pool, monkeypatch):
     contigs, reads = made(2)
     with pytest.raises(GpuUnavailableError, match="finds other matches than the CPU"):
         compared(device, pool, contigs, reads, 17)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["ecoli", "stress"])
-def test_real_reads(device, pool, name: str, shared_data: Path):
-    data = shared_data / "map_ecoli"
-    reference, reads = (
-        (shared_data / "ecoli_r94/ref.fa", shared_data / "ecoli_r94/reads.fasta")
-        if name == "ecoli"
-        else (data / "stress_ref.fa.gz", data / "stress_reads.fa.gz")
-    )
-    few = sorted(sequences_of(reads), key=lambda read: len(read[1]))[:8]
-    n_searched, _ = compared(device, pool, [bases for _, bases in sequences_of(reference)], few, 17)
-    assert n_searched > 0
 
 
 def test_more_numbers_than_a_block_sums_up_at_a_time(device, pool, monkeypatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +16,7 @@ from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
 from ...examples import examples
-from ..real_sets import Sequences, batch_of, index_of, sequences_of
+from ..real_sets import Sequences, batch_of, index_of
 
 ONT = PRESETS["map-ont"]
 #: Bases of a batch: an arena for more takes the played device long to fill.
@@ -162,18 +160,3 @@ def test_what_suits(pool):
     for name in ("rna", "map-pb", "ava-ont"):
         assert not suits_gpu(parameters(PRESETS[name], 10)), name
     assert not suits_gpu(parameters(ONT._replace(strands=1), 10))
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["ecoli", "k12", "stress"])
-def test_real_reads(device, pool, name: str, shared_data: Path):
-    data, ecoli = shared_data / "map_ecoli", shared_data / "ecoli_r94"
-    reference, reads = {
-        "ecoli": (ecoli / "ref.fa", ecoli / "reads.fasta"),
-        "k12": (data / "k12.fa.gz", ecoli / "reads.fasta"),
-        "stress": (data / "stress_ref.fa.gz", data / "stress_reads.fa.gz"),
-    }[name]
-    some = sequences_of(reads)[::4]
-    n_found, n_anchors = compared(device, pool, sequences_of(reference), some, room=1 << 18)
-    assert n_found > (0.6 if name == "stress" else 0.95) * len(some)
-    assert n_anchors > 1000

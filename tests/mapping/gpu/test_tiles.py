@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,16 +10,12 @@ from hypothesis import strategies as st
 from f5py.compute.gpu.device import GpuDevice
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.dsoft import ReadStrands
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.gpu import tiles
 from f5py.mapping.gpu.tiles import GpuTiles, trial_extensions
-from f5py.mapping.index.contigs import Contigs
-from f5py.mapping.index.reference_index import codes_of, index_kmers
 from f5py.threads.pool import WorkerPool
-
-from ..real_sets import joined, sequences_of
 
 SCORES = (1, -1, -1, -1)
 OURS, PAPER = DarwinSettings(), DarwinSettings(after_seed=False, spread=False)
@@ -150,17 +144,3 @@ def random_extensions(draw: st.DrawFn) -> tuple[Extensions, Targets]:
 @given(made=random_extensions(), these=st.sampled_from([OURS, PAPER]))
 def test_any_reads(device, pool, made, these):
     compared(device, pool, *made, these)
-
-
-@pytest.mark.shared
-def test_real_reads(device, pool, shared_data: Path):
-    letters, offsets = joined(sequences_of(shared_data / "ecoli_r94" / "reads.fasta"))
-    codes = codes_of(letters)
-    n = len(offsets) - 1
-    index = index_kmers(Contigs.of_codes([str(i) for i in range(n)], codes, offsets), 14, pool)
-    integers = darwin_integers(OURS, 14, SCORES, len(codes))
-    strands = ReadStrands.of(codes, offsets, pool, 0)
-    table = find_candidates_of(strands, np.arange(n), index, integers, pool, 0)
-    made = Extensions.of(strands.codes, offsets, table[::1500].copy())
-    gpu = compared(device, pool, made, Targets(codes, offsets))
-    assert gpu.n_extended == 2 * len(made.table)
