@@ -22,15 +22,7 @@ def _slot(text, begin, end, n_slots):
 
 @exact_inner
 def find_name(text, begin, end, names, name_begin, name_end, table):
-    """Return the row of the name ``text[begin:end]``, or -1.
-
-    Parameters
-    ----------
-    names : uint8
-        Row i is named ``names[name_begin[i]:name_end[i]]``.
-    table : int64, shape (2 ** m,)
-        From `fill_table`.
-    """
+    """Return the row of the name ``text[begin:end]`` in a `f5py.core.names.NameTable`'s arrays, or -1."""
     n_slots = table.shape[0]
     slot = _slot(text, begin, end, n_slots)
     while table[slot] >= 0:
@@ -77,10 +69,7 @@ def find_names(text, offsets, names, name_begin, name_end, table, rows):
 
     Parameters
     ----------
-    text : uint8
-    offsets : int64, shape (n + 1,)
-    rows : int64, shape (n,)
-        Filled.
+    text, offsets, rows : uint8, int64, int64
     """
     for i in range(rows.shape[0]):
         rows[i] = find_name(text, offsets[i], offsets[i + 1], names, name_begin, name_end, table)
@@ -92,11 +81,7 @@ def gather(text, starts, sizes, out):
 
     Parameters
     ----------
-    text : uint8
-    starts, sizes : int64, shape (n,)
-        In bytes.
-    out : uint8, shape (sum of sizes,)
-        Filled.
+    text, starts, sizes, out : uint8, int64, int64, uint8
     """
     at = 0
     for piece in range(starts.shape[0]):

@@ -21,11 +21,7 @@ def numbered(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
 class Names(Sequence[str]):
     """A sequence of n names, decoded on access; bytes that are not UTF-8 become surrogates.
 
-    Parameters
-    ----------
-    text : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-        Name i is ``text[offsets[i]:offsets[i + 1]]``.
+    Name i is ``text[offsets[i]:offsets[i + 1]]``, uint8 and int64.
     """
 
     def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
@@ -91,17 +87,8 @@ class Names(Sequence[str]):
 class NameTable:
     """Hash table of n names in a text; of equal names the first row counts.
 
-    Parameters
-    ----------
-    text : uint8
-    begin, end : int64, shape (n,)
-        Name i is ``text[begin[i]:end[i]]``.
-
-    Attributes
-    ----------
-    name_table : tuple of arrays
-        Last arguments of `f5py.core._name_table_numba.find_name`: text, begins, ends and table.
-    n_distinct : int
+    Name i is ``text[begin[i]:end[i]]``, uint8 and int64. `name_table` has the last arguments of
+    `f5py.core._name_table_numba.find_name`: text, begins, ends and table.
     """
 
     def __init__(self, text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:

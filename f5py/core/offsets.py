@@ -54,14 +54,9 @@ def gather_slices(
 
 
 def rounds_of_reads(offsets: NDArray[np.int64], most: int, n_reads: int) -> Iterator[tuple[int, int]]:
-    """Divide reads in order into rounds of limited size; (i, i) for a read that is too long.
+    """Divide reads in order into rounds of at most `most` elements and `n_reads`.
 
-    Parameters
-    ----------
-    offsets : int64, shape (n + 1,)
-        Of the reads' elements.
-    most, n_reads : int
-        Largest number of elements and reads in a round.
+    A read that is too long gives (i, i).
     """
     first, n = 0, len(offsets) - 1
     while first < n:

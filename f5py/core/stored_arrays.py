@@ -84,17 +84,9 @@ def arrays_until_end(file: BinaryIO, n_bytes: int) -> Iterator[NDArray[Any]]:
 def check_column(
     array: NDArray[Any], kind: Any, n: int, width: int | None = None, end: int | None = None, least: int = 0
 ) -> None:
-    """Raise `DamagedValueError` unless an array is a column of a table.
+    """Raise `DamagedValueError` unless an array is a column of a table of `n` rows.
 
-    Parameters
-    ----------
-    kind : dtype
-    n : int
-        Rows.
-    width : int, optional
-        Numbers in a row; the array has one dimension without it.
-    end, least : int, optional
-        Exclusive upper and inclusive lower bounds of integers.
+    A row has `width` numbers; without it, the array has one dimension. Integers are from `least` to before `end`.
     """
     if array.dtype != np.dtype(kind) or array.shape != ((n,) if width is None else (n, width)):
         raise DamagedValueError(

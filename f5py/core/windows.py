@@ -90,19 +90,8 @@ class Windows:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Find the windows that each of n stretches of the reference overlaps.
 
-        Parameters
-        ----------
-        contig, start, end : integers, shape (n,)
-            Contig index, and 0-based, half-open bounds.
-        extension : int
-            Bases added to the end of every window.
-
-        Returns
-        -------
-        starts, ends : int64
-            Of all windows, with the extension.
-        first, stop : int64, shape (n,)
-            Range of overlapped windows.
+        The stretches are 0-based and half-open. Returns starts and ends of all windows, the latter with an `extension`,
+        and the range of overlapped windows of each stretch.
         """
         end_places = self._end_places + extension
         first = np.searchsorted(end_places, sort_keys(contig, start), side="right")

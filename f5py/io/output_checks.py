@@ -15,12 +15,7 @@ from f5py.options.output_names import check_name
 def check_outputs(options: Options, *piped: str) -> None:
     """Refuse to overwrite an input, to write two outputs to one file, or into a missing folder.
 
-    Raises `UsageError` or `OutputFileError`.
-
-    Parameters
-    ----------
-    piped : str
-        Fields besides ``-o`` for which ``-`` is standard output.
+    The `piped` fields may have ``-`` for standard output, as ``-o``. Raises `UsageError` or `OutputFileError`.
     """
     named: dict[str, str] = {}
     for field, option, path in paths_written(options):

@@ -69,13 +69,7 @@ def parse_shifted_model(file: str, text: bytes) -> PoreModel:
 def shift_text(
     nucleotide: str, shifts: Shifts, errors: Sequence[Sequence[float]], calibration: float | None, source: str
 ) -> str:
-    """Format a file.
-
-    Parameters
-    ----------
-    errors : two sequences of float, length k
-        Standard errors of both kinds of shifts.
-    """
+    """Format a file; `errors` are the standard errors of both kinds of shifts."""
     factor = [] if calibration is None else [f"#calibration\t{calibration:g}"]
     rows = [
         f"{place}\t" + "\t".join(f"{value:.2f}" for value in values)

@@ -42,13 +42,9 @@ def read_model(
 ) -> PoreModel:
     """Read a pore model from text, perhaps gzip-compressed, or from npz; its name is the path.
 
-    Raises `PoreModelError`, with file and line, if the file cannot be read, k is invalid, a k-mer is missing,
-    superfluous or out of order, or a number is malformed, not finite or a standard deviation not positive.
-
-    Parameters
-    ----------
-    like : callable
-        Returns the built-in model of the chemistry, or None, for an incomplete file.
+    `like` returns the built-in model of the chemistry, or None, for an incomplete file. Raises `PoreModelError`, with
+    file and line, if the file cannot be read, k is invalid, a k-mer is missing, superfluous or out of order, or a
+    number is malformed, not finite or a standard deviation not positive.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -230,10 +226,7 @@ _SD_COLUMNS = "1.0000\t1.0000"
 def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
     """Format a model piece by piece, a line per k-mer in rank order.
 
-    Parameters
-    ----------
-    n_events : float, shape (n_kmers,)
-        Events behind each k-mer's level, for the last column, `weight`.
+    The last column, `weight`, has the events behind each k-mer's level.
     """
     alphabet = _ALPHABETS.get(model.alphabet, kind)
     noise = "" if model.noise is None else f"#noise\t{model.noise.stay:g}\t{model.noise.step:g}\t{model.noise.tails}\n"

@@ -38,12 +38,8 @@ def read_rows(
     ----------
     shown : str
         Name of the table, for messages.
-    names : sequence of str
-        All columns.
     types : mapping of str to pyarrow.DataType
-        Of the wanted columns.
-    wanted : sequence of str
-        Columns to read; missing ones are skipped.
+        Of the `wanted` columns; missing ones are skipped.
     null_values : sequence of str
         Texts for a missing number.
     """

@@ -21,12 +21,6 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
 
     Raises `MissingDependencyError` without pyarrow, `InputFileError` if the file is damaged or its column names are not
     unique. `what` names the feature that needs pyarrow.
-
-    Attributes
-    ----------
-    path : str
-    names : list of str
-        All columns.
     """
 
     def __init__(self, file: str | BinaryIO, what: str = "Parquet and Arrow tables") -> None:
@@ -63,17 +57,11 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         return [(name, self._kind(name, with_lists)) for name in self.names]
 
     def batches(self, n_rows: int, types: Mapping[str, Any] | None = None, with_lists: bool = False) -> Iterator[Any]:
-        """Yield the rows as `pyarrow.RecordBatch` of at most `n_rows`.
+        """Yield the rows as `pyarrow.RecordBatch` of at most `n_rows`; `with_lists` as for `kinds`.
 
-        Missing values of float columns become NaN, as pandas writes them. Raises `InputFileError` if the file is
-        damaged, a column has an unsupported type, or a value is missing or not of its type.
-
-        Parameters
-        ----------
-        types : mapping of str to pyarrow.DataType, optional
-            The columns to read with their result types; all columns as they are if None.
-        with_lists : bool
-            See `kinds`.
+        Missing values of float columns become NaN, as pandas writes them. `types` are the result types of the columns
+        to read; by default all are read as they are. Raises `InputFileError` if the file is damaged, a column has an
+        unsupported type, or a value is missing or not of its type.
         """
         for name in types or self.names:
             self._kind(name, with_lists)

@@ -30,13 +30,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
-    """Make an Arrow array of n large strings that are slices of one UTF-8 text.
-
-    Parameters
-    ----------
-    starts, sizes : integers, shape (n,)
-        In bytes.
-    """
+    """Make an Arrow array of large strings: slices, in bytes, of one UTF-8 text."""
     pyarrow, _ = import_arrow()
     pieces, offsets = gather_slices(text, starts, sizes)
     return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
@@ -130,20 +124,14 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     """Parquet file, compressed with zstd, written as a sequence of tables; a context manager.
 
     The file depends on the rows only, not on their division into tables: row groups have equal sizes, and dictionaries
-    have their values in order of first occurrence. A thread encodes the groups.
+    have their values in order of first occurrence. A thread encodes the groups. `out` stays open.
 
     Parameters
     ----------
-    out : binary file
-        Stays open; complete when the context ends without an error.
     encodings : mapping of str to str, optional
         Encodings of columns; others get a dictionary where that is smaller.
     ranges_of : sequence of str, optional
         Columns with minimum and maximum per row group; all by default.
-    rows_per_group : int
-        Rows of a group; the last one may have fewer.
-    metadata : mapping of str to str, optional
-        Of the file.
     """
 
     def __init__(

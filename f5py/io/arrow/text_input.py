@@ -134,10 +134,7 @@ def _zstd_pieces(source: BinaryIO, shown: str) -> Iterator[bytes]:
 def beginning_of_input(size: int) -> tuple[bytes, bytes]:
     """Read at least `size` bytes of standard input, or all of it; raise `InputFileError` if that fails.
 
-    Returns
-    -------
-    beginning, content : bytes
-        The bytes read, which the next reader needs, and the same decompressed if they are gzip.
+    Returns the bytes, which the next reader needs, and the same decompressed if they are gzip.
     """
     beginning = content = b""
     try:

@@ -113,15 +113,13 @@ class AlignmentFile:
     Parameters
     ----------
     path : str
-        SAM, BAM or CRAM; ``-`` is standard input.
+        SAM, BAM or CRAM; ``-`` is standard input, of which `beginning` has been read.
     reference_path : str or None
         FASTA file to decode CRAM.
-    beginning : bytes, optional
-        Bytes already read from standard input.
     chosen : ReadList, optional
         The only reads to visit.
     n_threads : int
-        Inflate.
+        For decompression.
     """
 
     def __init__(

@@ -147,9 +147,6 @@ def scan_bai(data, file_size, scan):
 
     Parameters
     ----------
-    data : uint8
-    file_size : int
-        Bytes of the BAM file.
     scan : IndexScan
         Filled.
     """
@@ -174,12 +171,10 @@ def scan_bai(data, file_size, scan):
 
 @exact_kernel
 def scan_csi(data, at, depth, file_size, scan):
-    """Check and scan the contigs of a .csi; see `scan_bai`.
+    """Check and scan the contigs of a decompressed .csi; see `scan_bai`.
 
     Parameters
     ----------
-    data : uint8
-        The index, decompressed.
     at : int
         Offset of the first contig.
     depth : int

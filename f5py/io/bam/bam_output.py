@@ -43,7 +43,6 @@ def cut_records(offsets, block_size, ends):
     ----------
     offsets : int64, shape (n + 1,)
         Of adjacent records, in bytes; no block ends before the first one.
-    block_size : int
     ends : int64
         Filled with the ends of full blocks; needs two entries per block size and two more.
     """
@@ -85,21 +84,10 @@ class _CompressedSam:
 class RecordOutput:
     """Output of encoded records in the format of the file's name; a context manager.
 
-    Raises `OutputFileError` if the file cannot be written, also from `write` and at the end; `InputFileError` if the
+    The name selects SAM, compressed or not, or CRAM, others BAM; `kind`, ``bam``, ``sam`` or ``cram``, takes
+    precedence. The file has a descriptor and stays open. Compression threads do not change the bytes. Raises
+    `OutputFileError` if the file cannot be written, also from `write` and at the end; `InputFileError` if the
     reference's compression does not suit CRAM.
-
-    Parameters
-    ----------
-    file : binary file
-        Has a file descriptor; stays open.
-    path : str
-        Its name: .sam, .sam.gz and .cram select the format, others BAM.
-    n_threads : int
-        Compression threads; they do not change the bytes.
-    reference_path : str, optional
-        FASTA file, for CRAM.
-    kind : str, optional
-        ``bam``, ``sam`` or ``cram`` in place of the name's format.
     """
 
     def __init__(

@@ -54,10 +54,7 @@ class RecordRange(NamedTuple):
 class RecordRanges(Sequence[RecordRange]):
     """Compact sequence of ranges, of which there may be a hundred thousand.
 
-    Parameters
-    ----------
-    bounds : int64, shape (n, 3)
-        Fields of `RecordRange`, with -1 for the end of the file.
+    The bounds are the fields of `RecordRange`, int64 of shape (n, 3), with -1 for the end of the file.
     """
 
     def __init__(self, bounds: NDArray[np.int64]) -> None:
@@ -180,16 +177,8 @@ def split_records(
 ) -> RecordRanges:
     """Split a BAM file into ranges of about equal file sizes.
 
-    Raises `OSError` if the file cannot be read or is damaged.
-
-    Parameters
-    ----------
-    n_parts : int
-        Ranges; the last ones are empty if there are too few possible bounds.
-    index : BamIndex, optional
-        Without it the file is scanned.
-    windows : Windows, optional
-        Balance only records that overlap one; needs an index.
+    The last ones are empty if there are too few bounds. Without an index the file is scanned. With windows, which need
+    one, only records that overlap one are balanced. Raises `OSError` if the file cannot be read or is damaged.
     """
     size = os.path.getsize(path)
     extents = np.array([[0, size]]) if index is None or windows is None else _extents(index, windows, size)

@@ -15,14 +15,9 @@ from f5py.io.bytes.file_state import FileState
 
 
 class BlockReader:
-    """Reader of text ranges of a BGZF file. For one thread at a time.
+    """Reader of text ranges of a BGZF file with `size` bytes of text. For one thread at a time.
 
     Raises `InputFileError` if a file is damaged or the two do not belong together.
-
-    Attributes
-    ----------
-    size : int
-        Bytes of text.
     """
 
     def __init__(self, path: str, index_path: str) -> None:
@@ -52,19 +47,9 @@ class BlockReader:
             self._descriptor = -1
 
     def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Inflate all blocks that overlap n ranges of the text, each once.
+        """Inflate all blocks that overlap non-empty byte ranges of the text, each once.
 
-        Parameters
-        ----------
-        begin, end : int64, shape (n,)
-            Non-empty byte ranges of the text.
-
-        Returns
-        -------
-        text : uint8
-            Text of the blocks, in file order.
-        places : int64, shape (n,)
-            Offset of each range in `text`.
+        Returns the text of the blocks, in file order, and the offset of each range in it.
         """
         first = np.searchsorted(self._text_at, begin, side="right") - 1
         last = np.searchsorted(self._text_at, end - 1, side="right") - 1

@@ -15,19 +15,9 @@ _BYTES_PER_JOB = 16 * BLOCK_BYTES
 
 
 class BgzipOutput:
-    """Ordered BGZF compression in threads. For one thread at a time.
+    """Ordered BGZF compression in threads, which do not change the bytes. For one thread at a time.
 
-    Parameters
-    ----------
-    file : binary file
-        Closed with this object; flushed after whole blocks.
-    n_threads : int
-        Compression threads; they do not change the bytes.
-
-    Attributes
-    ----------
-    n_written : int
-        Bytes of whole blocks in the file.
+    The file is flushed after whole blocks, which have `n_written` bytes, and closed with this object.
     """
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:

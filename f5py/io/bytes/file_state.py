@@ -12,14 +12,9 @@ def changed_file_error(path: str) -> InputFileError:
 
 
 class FileState:
-    """Size and modification time of a file, to detect changes.
+    """Size and modification time of a file, to detect changes; `path` is for messages.
 
-    Parameters
-    ----------
-    file : int or str
-        Descriptor that stays open, or a name; its replacement counts as a change.
-    path : str
-        For messages.
+    The file is an open descriptor or a name, of which a replacement counts as a change.
     """
 
     def __init__(self, file: int | str, path: str) -> None:

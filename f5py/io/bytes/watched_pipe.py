@@ -14,14 +14,8 @@ _CHUNK_BYTES = 1 << 18
 class WatchedPipe:
     """Forward a non-seekable stream and check for the BGZF end block.
 
-    Libraries do not notice a writer's death between two blocks. Raises `OSError` if it cannot be opened.
-
-    Parameters
-    ----------
-    path : str
-        A pipe; ``-`` is standard input.
-    beginning : bytes
-        Bytes already read from it.
+    Libraries do not notice a writer's death between two blocks. `beginning` has been read from the stream before; ``-``
+    is standard input. Raises `OSError` if it cannot be opened.
 
     Attributes
     ----------

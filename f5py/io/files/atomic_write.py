@@ -33,24 +33,12 @@ _of_thread = threading.local()
 
 
 class AtomicFile:
-    """A file that gets its name when it is complete.
+    """A file that gets its name when it is complete; `path` is the temporary one until then.
 
-    Raises `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written or another run is
+    An earlier file of the final name stays until then, and a link keeps its target. With `saves_rows` it has lines of
+    text that are useful before. `is_index` allows an index of an input, which may be one of the inputs in use. Raises
+    `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written or another run is
     writing it.
-
-    Parameters
-    ----------
-    path : str
-        The final name, or a link to it. An earlier file of that name stays until then.
-    saves_rows : bool
-        Text with lines that are useful before it is complete.
-    is_index : bool
-        An index of an input, which may be one of the inputs in use.
-
-    Attributes
-    ----------
-    path : str
-        The temporary name.
     """
 
     def __init__(self, path: str, saves_rows: bool = False, is_index: bool = False) -> None:
@@ -224,16 +212,11 @@ def named_together() -> Iterator[None]:
 
 
 def link_into_place(path: str | int, output: str, about: os.stat_result) -> bool:
-    """Link a complete file to an output's name; keep the mode of an existing file there.
+    """Link a complete file, by name or descriptor, to an output's name, and keep an existing file's mode.
 
     Returns False, and changes nothing, if that file is write-protected, links fail, or `path` is not the file described
     by `about`. A leftover link under the temporary name is reused. Raises `UsageError` if a running command reads the
     output.
-
-    Parameters
-    ----------
-    path : str or int
-        Name of the file, or the descriptor of an unnamed one.
     """
     check_can_be_output(output)
     target = os.path.realpath(output)

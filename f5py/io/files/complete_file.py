@@ -16,15 +16,9 @@ from f5py.io.files.output import TextOutput, open_output
 def complete_output(path: str, is_index: bool = False, is_text: bool = False) -> Iterator[BinaryIO]:
     """Open a binary file that replaces `path` when the block ends without an error.
 
-    Standard output (``-``), devices and pipes are written directly. Raises `UsageError` if a running command reads the
-    file, `OutputFileError` if it cannot be written; a missing or read-only folder is noticed before the block starts.
-
-    Parameters
-    ----------
-    is_index : bool
-        An index of an input, which may be rebuilt although it is an input.
-    is_text : bool
-        Pipes get whole rows.
+    Standard output (``-``), devices and pipes are written directly; pipes get whole rows of text. `is_index` is as for
+    `AtomicFile`. Raises `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written; a
+    missing or read-only folder is noticed before the block starts.
     """
     if path == "-" or is_special(path):
         with open_output(path, is_text=is_text) as out:
@@ -48,10 +42,7 @@ def complete_text_output(
 ) -> Iterator[TextOutput]:
     """Open a `complete_output` for text, compressed with BGZF if the name asks for it.
 
-    Parameters
-    ----------
-    before_naming : function of a file's name, optional
-        Called with the complete compressed file before it gets its name.
+    `before_naming` is called with the name of the complete compressed file before it gets its own.
     """
     with complete_output(path, is_text=True) as file:
         if path == "-" or not is_bgzip_name(path):

@@ -24,15 +24,7 @@ _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
 class MappedFile:
-    """A memory-mapped file, or its content where mapping fails. Raises `OSError` if it cannot be opened.
-
-    Attributes
-    ----------
-    path : str
-    size : int
-        Bytes at the time of mapping.
-    text : uint8, shape (size,)
-    """
+    """A memory-mapped file, or its content where mapping fails. Raises `OSError` if it cannot be opened."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -14,16 +14,8 @@ from f5py.errors import InputFileError
 def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int:
     """Open a regular file below a folder; return its descriptor.
 
-    Raises `OSError` if the file cannot be opened, is not a regular one, or a link is on the way.
-
-    Parameters
-    ----------
-    folder : Path or str
-        May be a link.
-    names : str
-        Nested folder names, then the file name, none with a slash.
-    flags : int
-        As for `os.open`.
+    The names are those of nested folders, and the file's; the first folder may be a link. Raises `OSError` if the file
+    cannot be opened, is not a regular one, or a link is on the way.
     """
     if not all(map(_is_plain, names)):
         raise OSError(errno.EINVAL, "is not the name of a file in a folder")

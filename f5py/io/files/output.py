@@ -169,13 +169,8 @@ class Outputs(ExitStack):
     """Open outputs of a pipeline, used by its writer.
 
     If the block raises, the writer may still be inside of an output, as after an interrupt it is not joined for long.
-    Closing the output would wait, too, or damage the file or the process. So the writer is asked to stop, and if it
-    does not, nothing is closed and atomic files are unlinked; the process should end soon.
-
-    Attributes
-    ----------
-    stopping : threading.Event
-        Tells the writer to stop before its next piece.
+    Closing the output would wait, too, or damage the file or the process. So `stopping` asks the writer to stop before
+    its next piece, and if it does not, nothing is closed and atomic files are unlinked; the process should end soon.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,6 @@ def quote_fields(rows, out):
 
     Parameters
     ----------
-    rows : uint8, shape (n,)
     out : uint8
         Filled; large enough for two quotes around each field and every quote doubled.
     """

@@ -33,16 +33,10 @@ def limit() -> int:
 
 
 def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
-    """Make `path` a copy of a remote file, through the cache.
+    """Make `path` a copy of a remote file, through the cache on the same local disk.
 
-    Raises `InputFileError` if the file cannot be read or exceeds the limit, `OutputFileError` if the disk is full.
-
-    Parameters
-    ----------
-    folder : str
-        The cache, on the file system of `path`.
-    about : dict
-        Description of the file by its file system.
+    `about` is the description by the file system. Raises `InputFileError` if the file cannot be read or exceeds the
+    limit, `OutputFileError` if the disk is full.
     """
     system, name = file_system(url)
     shown = redact_url(url)

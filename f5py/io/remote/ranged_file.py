@@ -87,15 +87,7 @@ class RangedFiles:
 
 
 class RangedFile:
-    """Sparse local file of a remote one.
-
-    Attributes
-    ----------
-    files : RangedFiles
-        Its group.
-    url, name : str
-        The remote file and its name in its file system.
-    """
+    """Sparse local file of a remote one, of which `name` is the name in its file system."""
 
     def __init__(self, files: RangedFiles, url: str, name: str, size: int, path: str) -> None:
         self.files, self.url, self.name, self.size, self.path = files, url, name, size, path

@@ -130,12 +130,8 @@ def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
 def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int]]) -> list[bytes]:
     """Fetch byte ranges of files, all at the same time.
 
-    Raises `InputFileError` if they cannot be read or a file has become shorter.
-
-    Parameters
-    ----------
-    wanted : sequence of (str, str, int, int)
-        URL, name in the file system, begin and end.
+    Each is given by URL, name in the file system, begin and end. Raises `InputFileError` if they cannot be read or a
+    file has become shorter.
     """
     urls, names, begins, ends = map(list, zip(*wanted, strict=True))
     with reading(urls[0]):

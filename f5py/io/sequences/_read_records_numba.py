@@ -51,12 +51,12 @@ def _is_text(byte):
 
 @exact_kernel
 def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
-    """Parse whole records at the start of `text`.
+    """Parse whole records at the start of ``text[:n]``.
+
+    Returns the numbers of reads and bases, the bytes of whole records, and the problem after these.
 
     Parameters
     ----------
-    text : uint8, shape (>= n,)
-    n : int
     is_last : bool
         The file ends after `n` bytes.
     max_bases : int
@@ -65,11 +65,6 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
         Filled; for a read without qualities only the first, with 0.
     rows : int64, shape (any, N_COLUMNS)
         Filled, one row per read.
-
-    Returns
-    -------
-    n_reads, n_bases, used, problem : int
-        Numbers of reads and bases, bytes of whole records, and the problem after these.
     """
     at = 0
     n_reads = 0
@@ -176,8 +171,6 @@ def copy_qualities(data, starts, chosen, offsets, out):
     ----------
     offsets : int64, shape (n + 1,)
         Of the reads' bases.
-    out : uint8, shape (offsets[-1],)
-        Filled: Phred qualities + 33.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
@@ -199,10 +192,8 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
     ----------
     dropped : uint16
         Encoded tag names.
-    out : uint8
-        Large enough for the records.
-    offsets : int64, shape (n + 1,)
-        Filled with the offsets of the records' tags in `out`.
+    out, offsets : uint8, int64
+        Filled; large enough for the records.
     """
     n = 0
     offsets[0] = 0

@@ -36,14 +36,8 @@ _BLOCKS_PER_JOB = 64
 class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
     """Files of an index, which replace the old ones together or not at all; a context manager.
 
-    Leaving it without `commit` changes nothing. Raises `OutputFileError` if they cannot be written.
-
-    Parameters
-    ----------
-    reads_path : str
-        Prefix of the names.
-    with_signals : bool
-        Also write ``.index.readdb``, with the rows given to `commit`.
+    Their names begin with that of the reads. ``.index.readdb`` is one of them only with signals. Leaving the context
+    without `commit` changes nothing. Raises `OutputFileError` if they cannot be written.
     """
 
     def __init__(self, reads_path: str, with_signals: bool = True) -> None:
@@ -64,15 +58,7 @@ class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
             return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
 
     def commit(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
-        """Write the ``.readdb`` and rename the files.
-
-        Parameters
-        ----------
-        paths : mapping of str to str, optional
-            Signal files by read name.
-        of_all : sequence of str
-            Signal files with all reads.
-        """
+        """Write the ``.readdb`` of signal files, by read name and those with all reads, and rename the files."""
         with self._files.writing() as temporary:
             if paths is not None or of_all:
                 _write_rows(temporary[-1], paths or {}, of_all)

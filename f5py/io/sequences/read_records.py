@@ -161,21 +161,12 @@ def read_batches(
 def sequence_batches(
     path: str, max_bases: int, max_reads: int = _MOST_READS, comments: bool = False, n_bytes: int | None = None
 ) -> Iterator[Sequences]:
-    """Yield the reads of a FASTA, FASTQ or alignment file in batches.
+    """Yield the reads of a FASTA, FASTQ or alignment file, perhaps compressed, in batches.
 
-    Raises `InputFileError` if the file is missing, damaged, truncated or in another format, and
-    `MissingDependencyError` if a package to read it is missing.
-
-    Parameters
-    ----------
-    path : str
-        Plain or compressed; ``-`` is standard input. Secondary and supplementary records are skipped.
-    max_bases, max_reads : int
-        A batch ends when it has at least that many bases or reads.
-    comments : bool
-        Include the comments of FASTA and FASTQ.
-    n_bytes : int, optional
-        Text to parse at a time; by default enough for `max_bases` bases.
+    A batch ends when it has at least `max_bases` bases or `max_reads` reads. Secondary and supplementary records are
+    skipped. `n_bytes` of text are parsed at a time; by default enough for a batch. Raises `InputFileError` if the file
+    is missing, damaged, truncated or in another format, and `MissingDependencyError` if a package to read it is
+    missing.
     """
     check_read_files([path])
     n_reads = 0

@@ -95,7 +95,7 @@ class SignalBlock:
         causes: dict[int, str],
         room: Allocator = recycled_array,
     ) -> SignalBlock:
-        """Check n reads and lay out a block with unfilled samples.
+        """Check n reads and lay out a block with samples that `room` allocates, unfilled.
 
         The checks are shared by all formats, so that they reject the same reads with the same words.
 
@@ -109,8 +109,6 @@ class SignalBlock:
             `FIELDS`, the start in samples.
         causes : dict of int to str
             Unreadable reads and reasons; added to.
-        room : callable, optional
-            Allocates the samples.
         """
         with np.errstate(over="ignore"):
             calibration, starts = calibration[:, :_N_CALIBRATION], calibration[:, _N_CALIBRATION]

@@ -46,9 +46,9 @@ def fetch_split(
 
     Parameters
     ----------
-    parents : sequence of str, length n
+    parents : sequence of str
         "" for reads that are not split.
-    starts, lengths : int64, shape (n,)
+    starts, lengths : int64
         In samples of the parent; `UNKNOWN_START` and `TO_THE_END` for missing tags.
     """
     own = name_duplex_reads(source.fetch(names), names)

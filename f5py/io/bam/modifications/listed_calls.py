@@ -81,17 +81,8 @@ def _list_bases(data, packed, n_bases, wanted, places):
 def _call_places(text, at, end, places, n_places, n_calls, is_reverse, called):
     """Fill the places in the record's sequence of an entry's calls, ascending. Return whether it has as many bases.
 
-    Parameters
-    ----------
-    text, at, end
-        MM, and where the entry's numbers begin and end.
-    places : int64
-        Of the bases that the entry counts; empty if these are all.
-    n_places, n_calls : int
-    is_reverse : bool
-        Strand of the record.
-    called : int64
-        Filled.
+    The numbers of the entry are ``text[at:end]``. `places` has those of the bases that it counts; empty if these are
+    all.
     """
     following = np.int64(0)  # base of the read as it was sequenced
     is_any = places.shape[0] == 0
@@ -115,7 +106,7 @@ def list_calls(data, starts, n, columns, counts):
     columns : ListedCalls
         Filled; with room for every value of ML.
     counts : int64, shape (6,)
-        Added to; see `f5py.io.bam.modifications.modified_sites.TagCounts`.
+        Added to; for `f5py.io.bam.modifications.modified_sites.TagCounts`.
     """
     record, position, reverse, base, code, value = columns
     places, called = np.empty(_FIRST_ROOM, np.int64), np.empty(_FIRST_ROOM, np.int64)

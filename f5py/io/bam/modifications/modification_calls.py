@@ -36,12 +36,8 @@ def aligned_calls(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Select the calls, from `modifications_of`, on aligned bases.
 
-    Returns
-    -------
-    place, position : int64, shape (n,)
-        Base index in the record, ascending, and reference position.
-    ratio : float64, shape (n,)
-        Natural log-odds of modified against unmodified.
+    Returns base index in the record, ascending, reference position, and natural log-odds of modified against
+    unmodified.
     """
     if not calls:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

@@ -345,16 +345,9 @@ def iterate_sites(
     alignments: AlignmentFile, wanted: SiteSelection, tags: TagCounts, n_threads: int,
     advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], ModifiedSites]]:  # fmt: skip
-    """Yield records, as `AlignmentFile.chunks`, with the calls at their sites.
+    """Yield records, as `AlignmentFile.chunks`, with the calls at their sites; add to the counts of tags.
 
-    Parameters
-    ----------
-    tags : TagCounts
-        Added to.
-    n_threads : int
-        Chunks processed at the same time.
-    advance : function
-        Called with the number of finished records.
+    Several chunks are processed at the same time; `advance` is called with numbers of finished records.
     """
 
     def work(chunk: tuple[NDArray[np.uint8], NDArray[np.int64], int]):

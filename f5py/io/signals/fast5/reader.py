@@ -422,11 +422,7 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
 def _expand(stored: bytes, filters: Sequence[int], n_bytes: int) -> tuple[int | None, bytes]:
     """Undo the filters of a chunk, except VBZ and shuffling, given its expected length.
 
-    Returns
-    -------
-    n_bytes : int or None
-        Length without filters; None if it depends on an unknown filter.
-    expanded : bytes
+    Also returns its length without filters; None if it depends on an unknown filter.
     """
     for number in reversed(filters):
         if number == h5z.FILTER_FLETCHER32:

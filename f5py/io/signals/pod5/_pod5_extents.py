@@ -28,12 +28,8 @@ _BLOCK = np.dtype([("place", "<i8"), ("n_about", "<i4"), ("padding", "<i4"), ("n
 def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
     """Fetch the parts that opening and lookup need; return the extents of the signal tables.
 
-    Raises `ValueError` or `IndexError` if the file is damaged or not POD5; see also `RangedFile.need`.
-
-    Returns
-    -------
-    int64, shape (n, 3)
-        Start of each table, start of its first column, end.
+    They are the start of each table, of its first column, and its end; int64, shape (n, 3). Raises `ValueError` or
+    `IndexError` if the file is damaged or not POD5.
     """
     descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
     try:

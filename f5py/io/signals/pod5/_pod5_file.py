@@ -160,10 +160,7 @@ class Pod5File:
     def places_of(self, pieces: NDArray[np.int64]) -> NDArray[np.int64]:
         """Locate signal chunks in the file by their rows in the signal tables.
 
-        Returns
-        -------
-        int64, shape (n, 3)
-            Start, end and samples of each chunk; -1 if unknown.
+        Returns start, end and samples of each chunk, int64 of shape (n, 3); -1 if unknown.
         """
         places = np.full((len(pieces), 3), -1)
         if self._n_rows < 0:

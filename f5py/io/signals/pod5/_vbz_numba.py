@@ -115,8 +115,6 @@ def read_pieces(queue, some, pieces, descriptors, called, got):
         Chunk indices.
     pieces : int64, shape (m, 3)
         File offsets of start and end, and samples, at least one.
-    descriptors : int64, shape (m,)
-        Of the open files.
     called : f5py.io.signals.slow5._slow5_functions.CodecFunctions
     got : ChunkBuffers
         Filled.

@@ -20,14 +20,7 @@ _VALUES[np.frombuffer(b"abcdef", np.uint8)] = np.arange(10, 16)
 
 
 def keys_of_names(names: Sequence[str]) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """Parse UUIDs.
-
-    Returns
-    -------
-    keys : V16, shape (n,)
-        Zeros for other names.
-    is_uuid : bool, shape (n,)
-    """
+    """Parse UUIDs to V16, zeros for other names; also return which names are UUIDs."""
     names = Names.of(names)
     is_uuid = np.diff(names.offsets) == _LENGTH
     text = names.text[names.offsets[:-1][is_uuid, np.newaxis] + np.arange(_LENGTH)]

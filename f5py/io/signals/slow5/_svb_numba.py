@@ -55,16 +55,9 @@ def _store_sums(context, builder, array_type, coded, array, index, before):
 
 @intrinsic
 def _sums_of_bytes(typingctx, address, out, index, before):
-    """Store the running sums of eight zigzag-coded bytes in an int16 array; return the last one.
+    """Store the running sums of eight zigzag-coded bytes at an address in an int16 array.
 
-    Parameters
-    ----------
-    address : int
-        Of the bytes.
-    out : int16
-        Filled from `index` on.
-    before : int
-        The preceding sum.
+    Takes the sum before, and returns the last one.
     """
 
     def generate(context, builder, signature, arguments):
@@ -80,12 +73,7 @@ def _sums_of_bytes(typingctx, address, out, index, before):
 def _sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
     """Store the running sums of eight zigzag-coded differences of one or two bytes; see `_sums_of_bytes`.
 
-    Parameters
-    ----------
-    words : tuple of two int64
-        The bytes of four differences each.
-    first_bits, all_bits : tuples of two
-        See `_FIRST_BITS` and `_ALL_BITS`.
+    Two words have four differences each, with two elements of `_FIRST_BITS` and of `_ALL_BITS`.
     """
 
     def generate(context, builder, signature, arguments):
@@ -271,10 +259,8 @@ def copy_samples(queue, reads, stored, places, samples):
     Parameters
     ----------
     stored : f5py.core.batch.StoredSamples
-    places : int64, shape (len(reads),)
-        Offsets of the reads in `samples`.
-    samples : int16
-        Filled there.
+    places : int64
+        Offset of each of the `reads` in `samples`.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         expand_pieces(stored, reads[i], samples, places[i])
