@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib import metadata
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from f5py import __version__
 from f5py.io.files.complete_file import complete_output
@@ -44,62 +44,41 @@ _PIECE = 1 << 20
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
 
 
-class Basis(Protocol):
-    """Basis of the results of a run: chemistry, models, options."""
-
-    @property
-    def command(self) -> str:
-        """Command without ``f5py``."""
-        ...
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the basis as JSON values."""
-        ...
-
-
-class ReportKind(NamedTuple):
-    """Parts of a report that differ between runs over signals and ``f5py map``."""
-
-    page: Callable[[str, Mapping[str, Any]], str]  # from the sample and ``run`` of the JSON report to HTML
-    fates: tuple[str, ...]  # counts that add up to all reads
-
-
-_OF_SIGNALS = ReportKind(html_report, FATES)
-
-
-class RunFigures(NamedTuple):
-    """Figures of a run for its report."""
-
-    counts: Mapping[str, int]  # reads and results
-    rates: Mapping[str, float]  # shares of reads, bases per second
-    seconds: Mapping[str, float]  # wall time by stage
-    distributions: Mapping[str, Any]  # data of charts
-    warnings: list[str]
-
-
 def write_run_reports(
     paths: Sequence[str],
-    facts: Basis,
+    command: str,
+    basis: Mapping[str, Any],
     sample: str,
     options: Any,
     inputs: Iterable[str | None],
-    figures: RunFigures,
-    kind: ReportKind = _OF_SIGNALS,
+    figures: Mapping[str, Any],
+    make_page: Callable[[str, Mapping[str, Any]], str] = html_report,
+    fates: Sequence[str] = FATES,
 ) -> None:
     """Write the reports of a run: ``.html`` as a page, others as JSON.
 
     The outer keys of JSON are those of MultiQC's custom content, with a table for files named ``_mqc.json``; ``run``
-    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC. `sample` names the row of the run.
+    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC.
+
+    Parameters
+    ----------
+    basis : mapping
+        Chemistry, models and options of the results.
+    sample : str
+        Name of the row of the run.
+    figures : mapping
+        ``counts`` of reads and results, ``rates``, ``seconds`` by stage, ``distributions`` and ``warnings``.
+    make_page : function of str and mapping
+        Returns HTML for the sample and ``run`` of the JSON report.
+    fates : sequence of str
+        Counts that add up to all reads.
     """
     run = {
-        "command": facts.command,
-        "rests_on": facts.as_json(),
+        "command": command,
+        "rests_on": basis,
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "counts": dict(figures.counts),
-        "rates": dict(figures.rates),
-        "seconds": {name: round(value, 3) for name, value in figures.seconds.items()},
-        "distributions": figures.distributions,
-        "warnings": figures.warnings,
+        **figures,
+        "seconds": {name: round(value, 3) for name, value in figures["seconds"].items()},
         "parameters": {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()
         },
@@ -109,12 +88,12 @@ def write_run_reports(
     for path in paths:
         if path.endswith((".html", ".htm")):
             with complete_output(path) as file:
-                file.write(kind.page(sample, run).encode("utf-8", "backslashreplace"))
+                file.write(make_page(sample, run).encode("utf-8", "backslashreplace"))
         else:
-            _write_for_multiqc(path, sample, run, kind)
+            _write_for_multiqc(path, sample, run, fates)
 
 
-def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: ReportKind) -> None:
+def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], fates: Sequence[str]) -> None:
     """Write a report as JSON, and the bar chart for MultiQC."""
     counts, rates, command = run["counts"], run["rates"], run["command"]
     name = f"f5py_{command.replace('-', '_')}"
@@ -137,7 +116,7 @@ def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: Rep
             "description": "Reads of each run by outcome.",
             "plot_type": "bargraph",
             "pconfig": {"id": f"{name}_reads_plot", "title": f"f5py {command}: reads", "ylab": "Reads"},
-            "data": {sample: {key.replace("_", " "): counts[key] for key in kind.fates}},
+            "data": {sample: {key.replace("_", " "): counts[key] for key in fates}},
         }
         _write_json(path.removesuffix(_MULTIQC) + "_reads" + _MULTIQC, bars)
 

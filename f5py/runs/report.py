@@ -11,7 +11,7 @@ from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, Depths, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
-from f5py.reports.run_report import RunFigures, default_sample, write_run_reports
+from f5py.reports.run_report import default_sample, write_run_reports
 from f5py.runs.outcome import Outcome, RunContext
 
 _MOST_POINTS = 500
@@ -30,8 +30,8 @@ def write_reports(
     called = context.facts.command == "call-methylation"
     fraction = counts.methylated_fraction
     assert outcome.statistics is not None
-    figures = RunFigures(
-        counts={
+    figures = {
+        "counts": {
             "total_entries": counts.total,
             "passed": counts.used,
             "qc_fail": counts.qc_fail,
@@ -51,23 +51,26 @@ def write_reports(
             **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
             **({"skipped_overlapping_sites": counts.covered_sites} if called else {}),
         },
-        rates={
+        "rates": {
             "passed_fraction": counts.used / max(counts.total, 1),
             "bases_per_second": counts.bases / max(outcome.processing, 1e-9),
             **({} if fraction is None else {"methylated_fraction": fraction}),
         },
-        seconds={
+        "seconds": {
             "loading": sum(outcome.loading.values()),
             **{f"loading_{name}": seconds for name, seconds in outcome.loading.items()},
             "processing": outcome.processing,
             **{name.lower().replace(" ", "_"): seconds for name, seconds in outcome.stages.items()},
             "output": outcome.output,
         },
-        distributions=distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
-        warnings=warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
-    )
+        "distributions": distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
+        "warnings": warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
+    }
     sample = options.sample or context.sample or default_sample(options.output)
-    write_run_reports(options.report, context.facts, sample, options, paths_of_inputs(options), figures)
+    facts = context.facts
+    write_run_reports(
+        options.report, facts.command, facts.as_json(), sample, options, paths_of_inputs(options), figures
+    )
 
 
 def distributions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -19,7 +19,7 @@ from f5py.mapping.run.statistics import IDENTITY_WIDTH, MapStatistics
 from f5py.mapping.settings import MapSettings
 from f5py.reports.axis import COUNT, Axis, ticks_of_bins
 from f5py.reports.html_report import amount, bars, length_charts, run_page, section, shown, words
-from f5py.reports.run_report import ReportKind, RunFigures, default_sample, write_run_reports
+from f5py.reports.run_report import default_sample, write_run_reports
 from f5py.reports.svg_charts import bar_chart
 
 #: Counts that add up to all reads.
@@ -27,31 +27,16 @@ _FATES = ("mapped", "unmapped")
 _MOST_CONTIGS = 24
 
 
-@dataclass(frozen=True)
-class _Basis:
-    """Settings behind the alignments of a run, without threads, batches or GPUs."""
-
-    preset: str
-    settings: MapSettings
-    index: ReferenceIndex
-
-    @property
-    def command(self) -> str:
-        """See `f5py.reports.run_report.Basis`."""
-        return "map"
-
-    def as_json(self) -> dict[str, Any]:
-        """See `f5py.reports.run_report.Basis`."""
-        index = self.index
-        settings = {name: one for name, one in self.settings._asdict().items() if name != "darwin"}
-        return {
-            "preset": self.preset,
-            "index": {
-                "contigs": len(index.names), "reference_bases": index.n_bases, "seeds": index.n_keys,
-                "k": index.k, "w": index.w, "hpc": index.hpc,
-            },
-            "settings": settings,
-        }  # fmt: skip
+def _basis(preset: str, settings: MapSettings, index: ReferenceIndex) -> dict[str, Any]:
+    """Describe the settings behind the alignments of a run, without threads, batches or GPUs."""
+    return {
+        "preset": preset,
+        "index": {
+            "contigs": len(index.names), "reference_bases": index.n_bases, "seeds": index.n_keys,
+            "k": index.k, "w": index.w, "hpc": index.hpc,
+        },
+        "settings": {name: one for name, one in settings._asdict().items() if name != "darwin"},
+    }  # fmt: skip
 
 
 def write_map_reports(
@@ -76,8 +61,8 @@ def write_map_reports(
     }
     if statistics.identity is not None:
         rates["identity"] = statistics.identity
-    figures = RunFigures(
-        counts={
+    figures = {
+        "counts": {
             "total_entries": counts.reads,
             "mapped": counts.mapped,
             "unmapped": counts.reads - counts.mapped,
@@ -85,15 +70,15 @@ def write_map_reports(
             "total_bases": counts.bases,
             "aligned_bases": statistics.aligned_bases,
         },
-        rates=rates,
-        seconds={name.replace(" ", "_"): one for name, one in seconds.items()},
-        distributions=_distributions(statistics, index.names, np.diff(index.offsets)),
-        warnings=warnings,
-    )
+        "rates": rates,
+        "seconds": {name.replace(" ", "_"): one for name, one in seconds.items()},
+        "distributions": _distributions(statistics, index.names, np.diff(index.offsets)),
+        "warnings": warnings,
+    }
     group = None if options.read_group is None else re.search(r"\tSM:([^\t]+)", parse_read_group(options.read_group))
     sample = options.sample or (default_sample(options.output) if group is None else group[1])
-    basis, inputs = _Basis(options.preset, settings, index), [options.reference, *options.reads]
-    write_run_reports(options.report, basis, sample, options, inputs, figures, ReportKind(map_page, _FATES))
+    basis, inputs = _basis(options.preset, settings, index), [options.reference, *options.reads]
+    write_run_reports(options.report, "map", basis, sample, options, inputs, figures, map_page, _FATES)
 
 
 def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray[np.int64]) -> dict[str, Any]:
