@@ -153,7 +153,7 @@ def batch_size(options: AlignmentOptions) -> int:
 
 def batches_ahead(options: AlignmentOptions) -> int:
     """Return the number of batches that are loading or queued; each takes some 70 to 100 MB."""
-    return 3 if _may_use_gpu(options) else 2 if options.threads > FEW_THREADS else 1
+    return 4 if _may_use_gpu(options) else 3 if options.threads > FEW_THREADS else 1
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:
