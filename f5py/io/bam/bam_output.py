@@ -61,8 +61,6 @@ def cut_records(offsets, block_size, ends):
 
 #: Blocks per compression job.
 BLOCKS_PER_JOB = 16
-#: Limit of os.writev.
-_MOST_PIECES = 512
 _MODES = {"sam": "w", "cram": "wc"}
 
 
@@ -288,17 +286,10 @@ def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
 
 
 def write_all(descriptor: int, pieces: list[bytes]) -> None:
-    """Write pieces to a file descriptor without joining them."""
-    left = [memoryview(piece) for piece in pieces if piece]
+    """Write pieces to a file descriptor."""
+    left = memoryview(b"".join(pieces))
     while left:
-        n_written = os.writev(descriptor, left[:_MOST_PIECES])
-        n_whole = 0
-        while n_whole < len(left) and n_written >= len(left[n_whole]):
-            n_written -= len(left[n_whole])
-            n_whole += 1
-        del left[:n_whole]
-        if n_written:
-            left[0] = left[0][n_written:]
+        left = left[os.write(descriptor, left) :]
 
 
 def _make_blocks(make: Callable[[], list[bytes]]) -> list[bytes]:

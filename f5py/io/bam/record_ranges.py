@@ -106,7 +106,7 @@ class RecordRanges(Sequence[RecordRange]):
         return RecordRanges(bounds)
 
 
-class _RangeFile(io.RawIOBase):
+class _RangeFile(io.FileIO):
     """A BAM file truncated at the end of a range, with the original file offsets.
 
     A range that ends within a block gets a block with the text up to there. Raises `OSError` if the file cannot be read
@@ -114,57 +114,35 @@ class _RangeFile(io.RawIOBase):
     """
 
     def __init__(self, path: str, end: int | None) -> None:
-        super().__init__()
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed with this object
+        super().__init__(path)
         self._remote = ranged_file(path)
-        self._at = 0
-        size = os.fstat(self._file.fileno()).st_size
+        size = os.fstat(self.fileno()).st_size
         self._n_whole = size if end is None else min(end >> 16, size)
         self._tail = b""
         if end is not None and end & 0xFFFF:
-            text, _ = first_block(self._bytes(self._n_whole, MAX_BLOCK))
-            if len(text) < end & 0xFFFF:
-                self._file.close()
-                raise DamagedBlocksError("a block is damaged")
+            try:
+                text, _ = first_block(self._bytes(self._n_whole, MAX_BLOCK))
+                if len(text) < end & 0xFFFF:
+                    raise DamagedBlocksError("a block is damaged")
+            except BaseException:
+                self.close()
+                raise
             self._tail = b"".join(bgzf_blocks(text[: end & 0xFFFF], MAX_BLOCK >> 1))
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
         """Read at most `size` bytes; all if negative."""
-        if size < 0:
+        at = self.tell()
+        if size is None or size < 0:
             size = self._n_whole + len(self._tail)
-        if self._at < self._n_whole:
-            piece = self._bytes(self._at, min(size, self._n_whole - self._at))
+        if at < self._n_whole:
+            piece = self._bytes(at, min(size, self._n_whole - at))
         else:
-            first = self._at - self._n_whole
-            piece = self._tail[first : first + size]
-        self._at += len(piece)
+            piece = self._tail[at - self._n_whole :][:size]
+        self.seek(at + len(piece))
         return piece
 
     def _bytes(self, place: int, size: int) -> bytes:
-        if self._remote is not None:
-            return self._remote.read(place, size)
-        self._file.seek(place)
-        return self._file.read(size)
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence != os.SEEK_SET:
-            raise ValueError("only places counted from the beginning are known here")
-        self._at = offset
-        return offset
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
+        return self._remote.read(place, size) if self._remote is not None else os.pread(self.fileno(), size, place)
 
 
 def range_file(path: str, end: int | None) -> BinaryIO:

@@ -392,13 +392,13 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
     try:
         file = open_alignments(path, reference)
         try:
-            if file.is_bam:
-                with open(path, "rb") as stream:
-                    for data, starts, n in record_chunks(stream, file.nreferences):
-                        n_read += n
-                        yield *change_tag_values(data, starts, n, changes), n
-            else:
-                for data, starts, n in encode_chunks(file.fetch(until_eof=True), file.header):
+            with open(path, "rb") as stream:
+                chunks: Iterator[_Chunk]
+                if file.is_bam:
+                    chunks = record_chunks(stream, file.nreferences)
+                else:
+                    chunks = encode_chunks(file.fetch(until_eof=True), file.header)
+                for data, starts, n in chunks:
                     n_read += n
                     yield *change_tag_values(data, starts, n, changes), n
         finally:

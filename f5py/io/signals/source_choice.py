@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.files.signal_format import KIND_NAMES, Kind
@@ -106,7 +106,7 @@ def open_signals(
 def _open_named(
     named: Mapping[Kind, Sequence[str]], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> SignalSource:
-    """Open checked files and folders by format."""
+    """Open checked files and folders by format; the openers list reads after they have made a source."""
     _check_count(n_processes)
     sources: list[SignalSource] = []
     with ExitStack() as opened:
@@ -165,9 +165,8 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
         source = ProcessSource(n_processes or 1, index, ChunkOffsetReader, "pod5", n_at_once)
     except MissingDependencyError:
         called, source = None, by_library()
-    with _closed_after_errors(source):
-        index.fill({file: source.list_reads(file) for file in dict.fromkeys(files)})
     yield source if called is None else DirectPod5Source(source, by_library, index, called, n_threads)
+    index.fill({file: source.list_reads(file) for file in dict.fromkeys(files)})
 
 
 def _open_fast5(
@@ -183,19 +182,8 @@ def _open_fast5(
         files += found
     n_processes = n_processes or reader_processes(n_threads, files)
     reads: dict[str, str] = {}
-    source = open_source(reads, n_processes, n_threads, n_at_once)
-    with _closed_after_errors(source):  # the processes start meanwhile
-        reads.update(_fast5_reads(", ".join(paths), list(dict.fromkeys(files)), n_processes))
-    yield source
-
-
-@contextmanager
-def _closed_after_errors(source: SignalSource) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        source.close()
-        raise
+    yield open_source(reads, n_processes, n_threads, n_at_once)  # the processes start meanwhile
+    reads.update(_fast5_reads(", ".join(paths), list(dict.fromkeys(files)), n_processes))
 
 
 _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator[SignalSource]]] = {
