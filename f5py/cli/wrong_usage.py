@@ -72,7 +72,7 @@ def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str
             f"{line}, as index has it; give the folder of fast5 files with --fast5, or of others with --pod5, --slow5"
         )
     if others:
-        return f"{line}; it is an option of {' and '.join(others)}"
+        return f"{line}; it is an option of {', '.join(others)}"
     return f"{line}; f5py {command} --help-all lists all"
 
 
