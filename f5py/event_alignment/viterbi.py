@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit import simd
-from f5py.jit.instructions import intrinsic, ir
+from f5py.jit.instructions import ir
 from f5py.jit.kernel import exact_inner
+from f5py.jit.vectors import emits
 
 #: Most bases of a block.
 MAX_BASES = 101
@@ -58,20 +59,15 @@ def path_length(n_events, n_kmers):
     return n_events + n_kmers
 
 
-@intrinsic
-def _log_density(typingctx, x, level, stdv, constant):
+@emits(simd.vector, *[simd.vector] * 4)
+def _log_density(builder, x, level, stdv, constant):
     """Compute normal log-densities, ``constant + (-0.5 * z) * z`` with ``z = (x - level) / stdv``.
 
     Every operation is rounded: the operators of `simd` might fuse them.
     """
-
-    def generate(context, builder, signature, arguments):
-        x, level, stdv, constant = arguments
-        minus_half = ir.Constant(x.type, [-0.5] * simd.LANES)
-        z = builder.fdiv(builder.fsub(x, level), stdv)
-        return builder.fadd(constant, builder.fmul(builder.fmul(minus_half, z), z))
-
-    return simd.vector(simd.vector, simd.vector, simd.vector, simd.vector), generate
+    minus_half = ir.Constant(x.type, [-0.5] * simd.LANES)
+    z = builder.fdiv(builder.fsub(x, level), stdv)
+    return builder.fadd(constant, builder.fmul(builder.fmul(minus_half, z), z))
 
 
 class BlockEmissions(NamedTuple):

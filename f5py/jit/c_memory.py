@@ -8,19 +8,16 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from f5py.jit.kernel import exact_inner
+from f5py.jit.vectors import emits
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
 
 
 def _load(kind: ir.Type, numba_type: types.Type):
-    @intrinsic
-    def load(typingctx, address):
-        def generate(context, builder, signature, arguments):
-            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-            return builder.load(pointer, align=1)
-
-        return numba_type(types.int64), generate
+    @emits(numba_type, types.int64)
+    def load(builder, address):
+        return builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
 
     return load
 
@@ -74,49 +71,20 @@ def copy_from(typingctx, array, address, n_bytes):
 
 
 def _call(result: ir.Type, numba_type: types.Type, n_arguments: int):
+    """Make the function that calls one at an address with 64-bit arguments, numbers or pointers."""
     kind = ir.FunctionType(result, [_WORD] * n_arguments)
 
-    def generate(context, builder, signature, arguments):
-        called = builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return context.get_dummy_value() if numba_type is types.void else called
+    @emits(numba_type, *[types.int64] * (n_arguments + 1))
+    def call(builder, function, *arguments):
+        return builder.call(builder.inttoptr(function, kind.as_pointer()), arguments)
 
-    return numba_type(*[types.int64] * (n_arguments + 1)), generate
-
-
-@intrinsic
-def call_with_none(typingctx, function):
-    """Call a function without arguments; it returns 64 bits."""
-    return _call(_WORD, types.int64, 0)
+    return call
 
 
-@intrinsic
-def call_with_five(typingctx, function, first, second, third, fourth, fifth):
-    """Call a function with five 64-bit arguments; it returns 64 bits."""
-    return _call(_WORD, types.int64, 5)
-
-
-@intrinsic
-def call_with_four(typingctx, function, first, second, third, fourth):
-    """Call a function with four 64-bit arguments; it returns 64 bits."""
-    return _call(_WORD, types.int64, 4)
-
-
-@intrinsic
-def call_with_two(typingctx, function, first, second):
-    """Call a function with two 64-bit arguments; it returns 64 bits."""
-    return _call(_WORD, types.int64, 2)
-
-
-@intrinsic
-def call_for_float(typingctx, function, first, second):
-    """Call a function with two pointers; it returns a double."""
-    return _call(ir.DoubleType(), types.float64, 2)
-
-
-@intrinsic
-def call_with_one(typingctx, function, first):
-    """Call a function with one pointer; it returns nothing."""
-    return _call(ir.VoidType(), types.void, 1)
+#: Calls with so many arguments that return 64 bits, a double, or nothing.
+call_with_none, call_with_two, call_with_four, call_with_five = (_call(_WORD, types.int64, n) for n in (0, 2, 4, 5))
+call_for_float = _call(ir.DoubleType(), types.float64, 2)
+call_with_one = _call(ir.VoidType(), types.void, 1)
 
 
 #: Floats of a cache line.

@@ -11,29 +11,21 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from f5py.jit.vectors import pointer
+from f5py.jit.vectors import emits, pointer
 
 __all__ = ["cgutils", "intrinsic", "ir", "overload", "types"]
 
 
-@intrinsic
-def count_bits(typing_context, value):
+@emits(types.int64, types.uint64)
+def count_bits(builder, value):
     """Count the ones in a uint64, as int64."""
-
-    def build(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), build
+    return builder.ctpop(value)
 
 
-@intrinsic
-def lowest_bit(typing_context, value):
+@emits(types.int64, types.uint64)
+def lowest_bit(builder, value):
     """Return the index of the lowest one in a uint64, as int64; undefined for zero."""
-
-    def build(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), build
+    return builder.cttz(value, ir.Constant(ir.IntType(1), 1))
 
 
 #: Bytes per copy, and their alignment.
@@ -59,15 +51,10 @@ def stream_block(typingctx, to, at, values, begin):
     return types.void(to, types.intp, values, types.intp), generate
 
 
-@intrinsic
-def end_stream(typingctx):
+@emits(types.void)
+def end_stream(builder):
     """Make preceding streamed stores visible to other threads."""
-
-    def generate(context, builder, signature, arguments):
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    builder.fence("seq_cst")
 
 
 @intrinsic

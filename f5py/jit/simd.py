@@ -46,6 +46,7 @@ from f5py.jit.vectors import (
     call_intrinsic,
     comparison_intrinsic,
     constant,
+    emits,
     exp2_of,
     lanes_by_bits,
     load_intrinsic,
@@ -146,31 +147,22 @@ def _power(builder, whole):
 _ONES = 1.5 * 2.0**23
 
 
-@intrinsic
-def exp2(typingctx, value):
+@emits(vector, vector)
+def exp2(builder, value):
     """Return 2 ** value: a polynomial of the fraction, with the integer added to its exponent."""
-
-    def generate(context, builder, signature, arguments):
-        value = arguments[0]
-        shifted = builder.fadd(value, _constant(_ONES))
-        whole = builder.fsub(shifted, _constant(_ONES))
-        part = exp2_of(builder, value, whole, None, _EXP2)
-        exponent = builder.shl(builder.bitcast(shifted, _INT_VECTOR), _int_constant(23))
-        raised = builder.bitcast(builder.add(builder.bitcast(part, _INT_VECTOR), exponent), _VECTOR)
-        in_range = builder.fcmp_ordered(">=", value, _constant(-126.0))
-        return builder.select(in_range, raised, _constant(0.0))
-
-    return vector(vector), generate
+    shifted = builder.fadd(value, _constant(_ONES))
+    whole = builder.fsub(shifted, _constant(_ONES))
+    part = exp2_of(builder, value, whole, None, _EXP2)
+    exponent = builder.shl(builder.bitcast(shifted, _INT_VECTOR), _int_constant(23))
+    raised = builder.bitcast(builder.add(builder.bitcast(part, _INT_VECTOR), exponent), _VECTOR)
+    in_range = builder.fcmp_ordered(">=", value, _constant(-126.0))
+    return builder.select(in_range, raised, _constant(0.0))
 
 
-@intrinsic
-def power2(typingctx, value):
+@emits(vector, vector)
+def power2(builder, value):
     """Return 2 ** value of integers."""
-
-    def generate(context, builder, signature, arguments):
-        return _power(builder, at_least(builder, arguments[0], -127.0))
-
-    return vector(vector), generate
+    return _power(builder, at_least(builder, value, -127.0))
 
 
 #: Minus a float's bits: its reciprocal to an eighth.
@@ -178,33 +170,24 @@ _RECIPROCAL_BITS = 0x7EF311C7
 _NEWTON_STEPS = 3
 
 
-@intrinsic
-def reciprocal(typingctx, value):
+@emits(vector, vector)
+def reciprocal(builder, value):
     """Return 1 / value by Newton's method, faster than division and equal on all processors."""
-
-    def generate(context, builder, signature, arguments):
-        value = arguments[0]
-        pattern = builder.sub(_int_constant(_RECIPROCAL_BITS), builder.bitcast(value, _INT_VECTOR))
-        result = builder.bitcast(pattern, _VECTOR)
-        negative = builder.fneg(value)
-        for _ in range(_NEWTON_STEPS):
-            error = call(builder, "fmuladd", negative, result, _constant(1.0))
-            result = call(builder, "fmuladd", result, error, result)
-        return result
-
-    return vector(vector), generate
+    pattern = builder.sub(_int_constant(_RECIPROCAL_BITS), builder.bitcast(value, _INT_VECTOR))
+    result = builder.bitcast(pattern, _VECTOR)
+    negative = builder.fneg(value)
+    for _ in range(_NEWTON_STEPS):
+        error = call(builder, "fmuladd", negative, result, _constant(1.0))
+        result = call(builder, "fmuladd", result, error, result)
+    return result
 
 
-@intrinsic
-def exponent(typingctx, value):
+@emits(vector, vector)
+def exponent(builder, value):
     """Return floor(log2(value)) of positive normal floats."""
-
-    def generate(context, builder, signature, arguments):
-        pattern = builder.bitcast(arguments[0], _INT_VECTOR)
-        biased = builder.and_(builder.lshr(pattern, _int_constant(23)), _int_constant(255))
-        return builder.sitofp(builder.sub(biased, _int_constant(127)), _VECTOR)
-
-    return vector(vector), generate
+    pattern = builder.bitcast(value, _INT_VECTOR)
+    biased = builder.and_(builder.lshr(pattern, _int_constant(23)), _int_constant(255))
+    return builder.sitofp(builder.sub(biased, _int_constant(127)), _VECTOR)
 
 
 def _x86_control(builder, name: str, slot) -> None:
@@ -229,38 +212,29 @@ _X86_FLUSH = 0x8040  # flush-to-zero and denormals-are-zero
 _ARM_FLUSH = 1 << 24
 
 
-@intrinsic
-def flush_denormals(typingctx):
+@emits(types.int64)
+def flush_denormals(builder):
     """Set the thread's floating-point mode on x86-64 and 64-bit ARM, as denormals are very slow."""
-
-    def generate(context, builder, signature, arguments):
-        if _IS_X86:
-            slot = cgutils.alloca_once(builder, _INT)
-            _x86_control(builder, "st", slot)
-            old = builder.load(slot)
-            builder.store(builder.or_(old, ir.Constant(_INT, _X86_FLUSH)), slot)
-            _x86_control(builder, "ld", slot)
-            return builder.zext(old, ir.IntType(64))
-        if _IS_ARM:
-            old = _arm_control(builder, "get", ir.FunctionType(ir.IntType(64), []))
-            _arm_write_control(builder, builder.or_(old, ir.Constant(ir.IntType(64), _ARM_FLUSH)))
-            return old
-        return ir.Constant(ir.IntType(64), 0)
-
-    return types.int64(), generate
+    if _IS_X86:
+        slot = cgutils.alloca_once(builder, _INT)
+        _x86_control(builder, "st", slot)
+        old = builder.load(slot)
+        builder.store(builder.or_(old, ir.Constant(_INT, _X86_FLUSH)), slot)
+        _x86_control(builder, "ld", slot)
+        return builder.zext(old, ir.IntType(64))
+    if _IS_ARM:
+        old = _arm_control(builder, "get", ir.FunctionType(ir.IntType(64), []))
+        _arm_write_control(builder, builder.or_(old, ir.Constant(ir.IntType(64), _ARM_FLUSH)))
+        return old
+    return ir.Constant(ir.IntType(64), 0)
 
 
-@intrinsic
-def restore_mode(typingctx, mode):
+@emits(types.void, types.int64)
+def restore_mode(builder, mode):
     """Restore the floating-point mode from `flush_denormals`."""
-
-    def generate(context, builder, signature, arguments):
-        if _IS_X86:
-            slot = cgutils.alloca_once(builder, _INT)
-            builder.store(builder.trunc(arguments[0], _INT), slot)
-            _x86_control(builder, "ld", slot)
-        elif _IS_ARM:
-            _arm_write_control(builder, arguments[0])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
+    if _IS_X86:
+        slot = cgutils.alloca_once(builder, _INT)
+        builder.store(builder.trunc(mode, _INT), slot)
+        _x86_control(builder, "ld", slot)
+    elif _IS_ARM:
+        _arm_write_control(builder, mode)

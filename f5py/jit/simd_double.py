@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
     at_least,
@@ -28,6 +27,7 @@ from f5py.jit.vectors import (
     call_intrinsic,
     comparison_intrinsic,
     constant,
+    emits,
     exp2_of,
     lanes_by_bits,
     load_intrinsic,
@@ -83,15 +83,9 @@ ge = comparison_intrinsic({vector: mask}, lambda builder, a, b: builder.fcmp_ord
 
 
 def _swap(bit: int):
-    @intrinsic
-    def operation(typingctx, value):
-        def generate(context, builder, signature, arguments):
-            order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane ^ bit for lane in range(LANES)])
-            return builder.shuffle_vector(arguments[0], ir.Constant(_VECTOR, ir.Undefined), order)
-
-        return vector(vector), generate
-
-    return operation
+    order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane ^ bit for lane in range(LANES)])
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    return emits(vector, vector)(lambda builder, value: builder.shuffle_vector(value, undefined, order))
 
 
 swapped_1, swapped_2, swapped_4 = _swap(1), _swap(2), _swap(4)
@@ -110,38 +104,26 @@ _EXP2 = (
 )  # fmt: skip
 
 
-@intrinsic
-def exp2(typingctx, value):
+@emits(vector, vector)
+def exp2(builder, value):
     """Return 2 ** value."""
-
-    def generate(context, builder, signature, arguments):
-        value = at_least(builder, arguments[0], -float(_BIAS))
-        whole = call(builder, "rint", value)
-        return exp2_of(builder, value, whole, _power(builder, whole), _EXP2)
-
-    return vector(vector), generate
+    value = at_least(builder, value, -float(_BIAS))
+    whole = call(builder, "rint", value)
+    return exp2_of(builder, value, whole, _power(builder, whole), _EXP2)
 
 
-@intrinsic
-def power2(typingctx, value):
+@emits(vector, vector)
+def power2(builder, value):
     """Return 2 ** value of integers."""
-
-    def generate(context, builder, signature, arguments):
-        whole = at_least(builder, arguments[0], -float(_BIAS))
-        greatest = _constant(float(_BIAS))
-        return _power(builder, builder.select(builder.fcmp_ordered("<", whole, greatest), whole, greatest))
-
-    return vector(vector), generate
+    whole = at_least(builder, value, -float(_BIAS))
+    greatest = _constant(float(_BIAS))
+    return _power(builder, builder.select(builder.fcmp_ordered("<", whole, greatest), whole, greatest))
 
 
-@intrinsic
-def exponent(typingctx, value):
+@emits(vector, vector)
+def exponent(builder, value):
     """Return floor(log2(value)) of positive normal doubles."""
-
-    def generate(context, builder, signature, arguments):
-        pattern = builder.bitcast(arguments[0], _INT_VECTOR)
-        biased = builder.and_(builder.lshr(pattern, _int_constant(52)), _int_constant(2047))
-        biased = builder.bitcast(builder.or_(biased, _int_constant(_ONES_BITS)), _VECTOR)
-        return builder.fsub(biased, _constant(_ONES + _BIAS))
-
-    return vector(vector), generate
+    pattern = builder.bitcast(value, _INT_VECTOR)
+    biased = builder.and_(builder.lshr(pattern, _int_constant(52)), _int_constant(2047))
+    biased = builder.bitcast(builder.or_(biased, _int_constant(_ONES_BITS)), _VECTOR)
+    return builder.fsub(biased, _constant(_ONES + _BIAS))

@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
     binary_intrinsic,
     broadcast,
     comparison_intrinsic,
     convert_intrinsic,
+    emits,
     memory_intrinsics,
     select_intrinsic,
     splat_intrinsic,
@@ -87,25 +87,17 @@ equal = comparison_intrinsic(_MASKS, lambda builder, a, b: builder.icmp_signed("
 choose = select_intrinsic(_MASKS)
 
 
-@intrinsic
-def bits32(typingctx, lanes):
+@emits(types.uint32, mask)
+def bits32(builder, lanes):
     """Convert the mask to a uint32, lane 0 in the lowest bit."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], _INT)
-
-    return types.uint32(mask), generate
+    return builder.bitcast(lanes, _INT)
 
 
-@intrinsic
-def first_of_32(typingctx, n):
+@emits(mask, types.int64)
+def first_of_32(builder, n):
     """Make a mask of the first n lanes."""
-
-    def generate(context, builder, signature, arguments):
-        numbers = ir.Constant(_INTS, list(range(LANES)))
-        return builder.icmp_signed("<", numbers, broadcast(builder, builder.trunc(arguments[0], _INT), _INTS))
-
-    return mask(types.int64), generate
+    numbers = ir.Constant(_INTS, list(range(LANES)))
+    return builder.icmp_signed("<", numbers, broadcast(builder, builder.trunc(n, _INT), _INTS))
 
 
 widen = convert_intrinsic(byte_vector, int_vector, "sext")
@@ -113,36 +105,24 @@ widen16 = convert_intrinsic(byte_vector, short_vector, "sext")
 narrow = convert_intrinsic(short_vector, byte_vector, "trunc")
 
 
-@intrinsic
-def largest(typingctx, value):
+@emits(types.int32, int_vector)
+def largest(builder, value):
     """Return the largest lane."""
-
-    def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(_INT, [_INTS])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.smax.v{LANES}i32")
-        return builder.call(function, arguments)
-
-    return types.int32(int_vector), generate
+    kind = ir.FunctionType(_INT, [_INTS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.smax.v{LANES}i32")
+    return builder.call(function, [value])
 
 
-@intrinsic
-def lanes64(typingctx):
+@emits(wide_vector)
+def lanes64(builder):
     """Make a wide vector of lane numbers."""
-
-    def generate(context, builder, signature, arguments):
-        return ir.Constant(_WIDE_BYTES, list(range(WIDE)))
-
-    return wide_vector(), generate
+    return ir.Constant(_WIDE_BYTES, list(range(WIDE)))
 
 
-@intrinsic
-def lane64(typingctx, value, lane):
+@emits(types.int64, wide_vector, types.int64)
+def lane64(builder, value, lane):
     """Extract a lane of a wide vector."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.sext(builder.extract_element(*arguments), ir.IntType(64))
-
-    return types.int64(wide_vector, types.int64), generate
+    return builder.sext(builder.extract_element(value, lane), ir.IntType(64))
 
 
 def _moved(builder, first, second, start: int):
@@ -151,22 +131,13 @@ def _moved(builder, first, second, start: int):
     return builder.shuffle_vector(first, second, places)
 
 
-@intrinsic
-def from_before(typingctx, value, first):
+@emits(wide_vector, wide_vector, wide_vector)
+def from_before(builder, value, first):
     """Shift lanes up by one, with another vector's last lane as the first."""
-
-    def generate(context, builder, signature, arguments):
-        value, first = arguments
-        return _moved(builder, first, value, WIDE - 1)
-
-    return wide_vector(wide_vector, wide_vector), generate
+    return _moved(builder, first, value, WIDE - 1)
 
 
-@intrinsic
-def from_behind(typingctx, value):
+@emits(wide_vector, wide_vector)
+def from_behind(builder, value):
     """Rotate lanes down by one."""
-
-    def generate(context, builder, signature, arguments):
-        return _moved(builder, arguments[0], arguments[0], 1)
-
-    return wide_vector(wide_vector), generate
+    return _moved(builder, value, value, 1)

@@ -27,6 +27,29 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _LLVM_TYPES[fe_type.name])
 
 
+def emits(result: types.Type, *kinds: types.Type):
+    """Make intrinsics of values of these types from functions that emit their code by an IR builder."""
+
+    def decorate(emit):
+        def generate(context, builder, signature, arguments):
+            value = emit(builder, *arguments)
+            return context.get_dummy_value() if result == types.void else value
+
+        made = result(*kinds), generate
+        typings = (
+            lambda typingctx: made,
+            lambda typingctx, a: made,
+            lambda typingctx, a, b: made,
+            lambda typingctx, a, b, c: made,
+            lambda typingctx, a, b, c, d: made,
+            lambda typingctx, a, b, c, d, e: made,
+            lambda typingctx, a, b, c, d, e, f: made,
+        )
+        return intrinsic(typings[len(kinds)])
+
+    return decorate
+
+
 def vector_type(name: str, llvm_type: ir.VectorType) -> Vector:
     """Make a Numba type of LLVM vectors."""
     _LLVM_TYPES[name] = llvm_type
@@ -49,29 +72,17 @@ def splat_intrinsic(kind: Vector, scalar: types.Type):
     """Make the function that copies a scalar to all lanes; integers are truncated."""
     llvm_type = _LLVM_TYPES[kind.name]
 
-    @intrinsic
-    def splat(typingctx, value):
-        def generate(context, builder, signature, arguments):
-            is_whole = isinstance(scalar, types.Integer)
-            number = builder.trunc(arguments[0], llvm_type.element) if is_whole else arguments[0]
-            return broadcast(builder, number, llvm_type)
-
-        return kind(scalar), generate
+    @emits(kind, scalar)
+    def splat(builder, number):
+        is_whole = isinstance(scalar, types.Integer)
+        return broadcast(builder, builder.trunc(number, llvm_type.element) if is_whole else number, llvm_type)
 
     return splat
 
 
 def convert_intrinsic(source: Vector, target: Vector, how: str):
     """Make the function that converts lanes by ``sext`` or ``trunc``."""
-
-    @intrinsic
-    def convert(typingctx, value):
-        def generate(context, builder, signature, arguments):
-            return getattr(builder, how)(arguments[0], _LLVM_TYPES[target.name])
-
-        return target(source), generate
-
-    return convert
+    return emits(target, source)(lambda builder, value: getattr(builder, how)(value, _LLVM_TYPES[target.name]))
 
 
 def call(builder, name: str, *arguments):
@@ -191,14 +202,9 @@ def overload_arithmetic(kind: types.Type) -> None:
 def lanes_by_bits(mask: types.Type, n_lanes: int):
     """Make the function that converts an integer's bits to a mask."""
 
-    @intrinsic
-    def lanes_of(typingctx, number):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(
-                builder.trunc(arguments[0], ir.IntType(n_lanes)), ir.VectorType(ir.IntType(1), n_lanes)
-            )
-
-        return mask(types.int64), generate
+    @emits(mask, types.int64)
+    def lanes_of(builder, number):
+        return builder.bitcast(builder.trunc(number, ir.IntType(n_lanes)), ir.VectorType(ir.IntType(1), n_lanes))
 
     return lanes_of
 
@@ -216,24 +222,8 @@ def select_intrinsic(masks: Mapping[types.Type, types.Type]):
 
 
 def call_intrinsic(kind: types.Type, name: str, n_arguments: int):
-    """Make the function that calls an LLVM intrinsic of one or three vectors."""
-
-    def generate(context, builder, signature, arguments):
-        return call(builder, name, *arguments)
-
-    if n_arguments == 1:
-
-        @intrinsic
-        def of_one(typingctx, value):
-            return kind(kind), generate
-
-        return of_one
-
-    @intrinsic
-    def of_three(typingctx, a, b, c):
-        return kind(kind, kind, kind), generate
-
-    return of_three
+    """Make the function that calls an LLVM intrinsic of vectors."""
+    return emits(kind, *[kind] * n_arguments)(lambda builder, *arguments: call(builder, name, *arguments))
 
 
 def overload_operator(kind: types.Type, python_operator: Callable[..., Any], operation: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from f5py.jit.instructions import intrinsic, ir, types
 from f5py.jit.kernel import exact_inner
+from f5py.jit.vectors import emits
 
 
 @intrinsic
@@ -26,15 +27,11 @@ def work_counter(typingctx, queue):
     return types.int64(queue), generate
 
 
-@intrinsic
-def _next_index(typingctx, address):
+@emits(types.int64, types.int64)
+def _next_index(builder, address):
     """Atomically increment the integer at an address and return its previous value."""
-
-    def generate(context, builder, signature, arguments):
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
-
-    return types.int64(types.int64), generate
+    place = builder.inttoptr(address, ir.IntType(64).as_pointer())
+    return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
 
 
 @exact_inner

@@ -8,7 +8,7 @@ checked and no alignment is needed.
 from __future__ import annotations
 
 from f5py.jit.instructions import cgutils, intrinsic, ir, types
-from f5py.jit.vectors import broadcast
+from f5py.jit.vectors import broadcast, emits
 
 #: Bytes of `copy_block`.
 BLOCK = 16
@@ -41,13 +41,9 @@ def _copy(builder, to, begin) -> None:
 def _store(kind, element):
     """Make the intrinsic ``store(address, value)``; lowest byte first."""
 
-    @intrinsic
-    def store(typingctx, to, value):
-        def generate(context, builder, signature, arguments):
-            builder.store(arguments[1], builder.inttoptr(arguments[0], element.as_pointer())).align = 1
-            return context.get_dummy_value()
-
-        return types.void(types.intp, kind), generate
+    @emits(types.void, types.intp, kind)
+    def store(builder, to, value):
+        builder.store(value, builder.inttoptr(to, element.as_pointer())).align = 1
 
     return store
 
@@ -71,18 +67,12 @@ def copy_block(typingctx, to, source, begin):
     return signature, generate
 
 
-@intrinsic
-def copy_padded(typingctx, to, begin, n):
+@emits(types.void, types.intp, types.intp, types.intp)
+def copy_padded(builder, to, begin, n):
     """Copy `n` bytes between addresses, rounded up to blocks."""
-
-    def generate(context, builder, signature, arguments):
-        to, begin, n = arguments
-        zero, step = ir.Constant(_WORD, 0), ir.Constant(_WORD, BLOCK)
-        with cgutils.for_range_slice(builder, zero, n, step) as (i, _):
-            _copy(builder, builder.add(to, i), builder.inttoptr(builder.add(begin, i), _BYTE.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp, types.intp), generate
+    zero, step = ir.Constant(_WORD, 0), ir.Constant(_WORD, BLOCK)
+    with cgutils.for_range_slice(builder, zero, n, step) as (i, _):
+        _copy(builder, builder.add(to, i), builder.inttoptr(builder.add(begin, i), _BYTE.as_pointer()))
 
 
 @intrinsic
@@ -101,12 +91,10 @@ def copy_bytes(typingctx, to, source, n):
     return signature, generate
 
 
-@intrinsic
-def bits_of(typingctx, value):
+@emits(types.uint64, types.float64)
+def bits_of(builder, value):
     """Return the bits of a double as a uint64."""
-    return types.uint64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(
-        arguments[0], _WORD
-    )
+    return builder.bitcast(value, _WORD)
 
 
 def _print(context, builder, to, form: str, *arguments):
