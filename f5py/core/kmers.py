@@ -65,10 +65,7 @@ def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
 
 
 def trimmed(k: int, view: int | None) -> int:
-    """Return the hidden bases at each end of a k-mer of which the middle `view` bases are shown.
-
-    Raises `UsageError` if there is no such middle.
-    """
+    """Return the hidden bases at each end of a k-mer's shown middle; raise `UsageError` for none."""
     if view is None:
         return 0
     if view > k or (k - view) % 2:

@@ -21,10 +21,7 @@ _N_RECENT = 9
 
 
 def private_memory(size: int, *advice: str) -> mmap.mmap:
-    """Map anonymous memory, with huge pages if possible; raise `OSError` if that fails.
-
-    `advice` has names of further constants of `mmap`, ignored where they are missing.
-    """
+    """Map anonymous memory, with huge pages and other `advice` if possible; raise `OSError`."""
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for name in ("MADV_HUGEPAGE", *advice):
         with suppress(AttributeError, OSError):

@@ -67,11 +67,7 @@ class Motif:
 
     @property
     def code(self) -> str:
-        """The modification's code in the MM tag of SAM records.
-
-        ``m`` (5-methylcytosine) for C, ``a`` (6-methyladenine) for A; ``G`` and ``T`` mean any modification of these
-        bases.
-        """
+        """The modification's code in MM: ``m`` or ``a``; ``G`` and ``T`` mean any modification of these bases."""
         return _CODES[self.canonical]
 
     @property
@@ -131,11 +127,10 @@ def motif_named(name: str) -> Motif:
 
 
 def parse_motif(text: str) -> Motif:
-    """Parse a motif ``IUPAC[:OFFSET]`` such as ``CHG:0``.
+    """Parse a motif ``IUPAC[:OFFSET]`` such as ``CHG:0`` with the 0-based offset of the methylated base.
 
-    The offset is the 0-based position of the methylated base. The motif's name is the upper-case text with the offset.
-    Raises `F5pyError` if the site is empty, too long, too ambiguous or not IUPAC. It also raises it for an offset
-    outside the site, or a methylated base other than A, C, G or T.
+    Its name is the upper-case text with the offset. Raises `F5pyError` if the site is empty, too long, too ambiguous or
+    not IUPAC, the offset is outside of it, or the methylated base is not one of ACGT.
     """
     where = f"motif {text!r}"
     pattern, colon, offset_text = text.partition(":")

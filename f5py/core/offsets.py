@@ -54,10 +54,7 @@ def gather_slices(
 
 
 def rounds_of_reads(offsets: NDArray[np.int64], most: int, n_reads: int) -> Iterator[tuple[int, int]]:
-    """Divide reads in order into rounds of at most `most` elements and `n_reads`.
-
-    A read that is too long gives (i, i).
-    """
+    """Divide reads in order into rounds of limited size; (i, i) for a read that is too long."""
     first, n = 0, len(offsets) - 1
     while first < n:
         end = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1

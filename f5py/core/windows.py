@@ -47,10 +47,7 @@ class Windows:
     def parse(
         cls, texts: Sequence[str], contigs: list[str], all_known: bool = True, clips_groups: bool = False
     ) -> Windows:
-        """Parse ``-w``: ``.bed`` files, and space-separated regions such as ``chr1:1,001-2,000``.
-
-        Without `all_known`, those on other contigs are left out.
-        """
+        """Parse ``-w``: BED files and regions; without `all_known`, those on other contigs are left out."""
         intervals: list[tuple[int, int, int]] = []
         for text in texts:
             if text.endswith(".bed"):

@@ -87,10 +87,7 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
 
 
 def with_methylation(nucleotide: PoreModel, shifts: Shifts, name: str, canonical: str = "C") -> PoreModel:
-    """Make a model of methylated k-mers, over ACGMT, from one over ACGT.
-
-    `shifts` are added to the level of the k-mer with the canonical base in place of M.
-    """
+    """Make a model over ACGMT: `shifts` are added to levels of k-mers with the canonical base for M."""
     k = nucleotide.k
     plain = np.ix_(*[[NUCLEOTIDES.index(canonical if base == "M" else base) for base in NUCLEOTIDES_AND_M]] * k)
     level = nucleotide.level_mean.astype(np.float64).reshape((4,) * k)[plain]
@@ -148,10 +145,7 @@ def named_model(name: str, alphabet: str) -> PoreModel | None:
 
 @cache
 def builtin(name: str) -> PoreModel:
-    """Return a built-in model, loaded on first use; its arrays must not be changed.
-
-    Raises `PoreModelError` if there is no such model, or its file is missing or damaged.
-    """
+    """Return a built-in model, which must not be changed; raise `PoreModelError` if that fails."""
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_MODELS)
         raise PoreModelError(f"there is no built-in pore model {name!r}; choose from {known}")
@@ -213,10 +207,7 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def rank_levels(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return normally distributed levels in the order of `levels`, with the mean and spread of a model.
-
-    In pA, float32; the standard deviation is the model's median.
-    """
+    """Return normally distributed levels in the order of `levels`, with mean and spread of a model."""
     from statistics import NormalDist
 
     n = len(levels)

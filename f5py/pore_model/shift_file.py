@@ -32,10 +32,7 @@ _LEAST_FACTOR, _MOST_FACTOR = 0.05, 20.0
 
 
 def parse_shifted_model(file: str, text: bytes) -> PoreModel:
-    """Parse a model from the text of a file; its name is `file`.
-
-    Raises `PoreModelError` for a missing, malformed or misplaced line, an unknown model, or a number out of range.
-    """
+    """Parse a model from the text of a file; raise `PoreModelError` for a malformed one."""
     said: dict[str, str] = {}
     rows: list[list[float]] = []
     calibration = None

@@ -67,8 +67,7 @@ def read_model(
 def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel:
     """Read the start of a training: a model, or two columns of k-mers and levels that only give an order.
 
-    Raises `PoreModelError` as `read_model`. `like` returns the model for the mean, spread and median standard deviation
-    of such levels.
+    `like` returns the model for the spread of such levels. Raises `PoreModelError` as `read_model`.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -224,10 +223,7 @@ _SD_COLUMNS = "1.0000\t1.0000"
 
 
 def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
-    """Format a model piece by piece, a line per k-mer in rank order.
-
-    The last column, `weight`, has the events behind each k-mer's level.
-    """
+    """Format a model, a line per k-mer in rank order, with `n_events` in the last column."""
     alphabet = _ALPHABETS.get(model.alphabet, kind)
     noise = "" if model.noise is None else f"#noise\t{model.noise.stay:g}\t{model.noise.step:g}\t{model.noise.tails}\n"
     if model.calibration is not None:

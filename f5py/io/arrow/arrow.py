@@ -9,10 +9,7 @@ from f5py.errors import InputFileError, unavailable
 
 
 def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
-    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
-
-    Raises `MissingDependencyError` if they are not installed; `what` names the feature in the message.
-    """
+    """Return ``pyarrow`` and ``pyarrow.parquet``; `what` names the feature in the error without them."""
     try:
         import pyarrow
         import pyarrow.parquet

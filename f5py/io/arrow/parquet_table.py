@@ -145,10 +145,7 @@ _DECIMALS = {"log_lik_ratio": 2}
 
 
 class ParquetText(BytePieces):
-    """Stream of a Parquet file as tab-separated text with a header.
-
-    Raises `MissingDependencyError` without pyarrow, `InputFileError` if the file is damaged or has no text form.
-    """
+    """Stream of a Parquet file as tab-separated text with a header; raises as `ParquetTable`."""
 
     def __init__(self, path: str) -> None:
         self._path = path

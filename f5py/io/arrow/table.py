@@ -45,10 +45,7 @@ def short_strings(letters: NDArray[np.uint8]) -> Any:
 
 
 def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -> Any:
-    """Make an Arrow dictionary array of `values`, strings or an Arrow array of them, by index.
-
-    Equal values are merged, because pandas' categories must differ.
-    """
+    """Make an Arrow dictionary array of strings by index; equal values are merged, as pandas needs."""
     pyarrow, _ = import_arrow()
     distinct = pyarrow.array(values, pyarrow.string()).dictionary_encode()
     if len(distinct.dictionary) < len(values):
@@ -154,7 +151,11 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
             self.schema.with_metadata(metadata),
             compression="zstd",
             compression_level=level,
-            use_dictionary=[_leaf(name, kind) for name, kind in fields if name not in encodings],
+            use_dictionary=[
+                f"{name}.list.element" if kind.startswith("list:") else name
+                for name, kind in fields
+                if name not in encodings
+            ],
             column_encoding=encodings,
             write_page_checksum=True,
             write_statistics=True if ranges_of is None else list(ranges_of),
@@ -240,11 +241,6 @@ class _AbortableFile:
 
     def close(self) -> None:
         """Do nothing: the file stays open."""
-
-
-def _leaf(name: str, kind: str) -> str:
-    """Return the path of a column's values."""
-    return f"{name}.list.element" if kind.startswith("list:") else name
 
 
 def _by_first_row(column: Any) -> Any:

@@ -249,10 +249,7 @@ class _DecodedInput(io.RawIOBase):
 
 
 class JoinedTables(BytePieces):
-    """Stream over tables, plain or compressed, opened one after the other; ``-`` is standard input.
-
-    Raises `UsageError` if standard input is named twice; reading raises as `f5py.io.arrow.text_input.open_bytes`.
-    """
+    """Stream over tables, opened one after the other as by `open_bytes`."""
 
     def __init__(
         self, paths: Sequence[str], advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""

@@ -280,7 +280,8 @@ class AlignmentFile:
                     yield from record_chunks(file, len(self.contigs), skipped, n_threads=self._n_threads)
         except OSError as problem:
             raise self._damaged(problem) from None
-        self._check_state()
+        if self._state is not None:
+            self._state.check()
 
     def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
         """Split the records into ranges for `chunks`; see `f5py.io.bam.record_ranges.split_records`.
@@ -318,11 +319,6 @@ class AlignmentFile:
             with closing(self.chunks(windows, within=one)) as chunks:
                 n_visited += sum(n for _, _, n in chunks)
         return ranges.numbered(first_records)
-
-    def _check_state(self) -> None:
-        """Raise `InputFileError` if the file has changed."""
-        if self._state is not None:
-            self._state.check()
 
     def _damaged(self, problem: OSError) -> InputFileError:
         if self._state is not None and self._state.has_changed():

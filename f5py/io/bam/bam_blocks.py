@@ -39,10 +39,7 @@ def inflate_portions(
 
 
 def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the file offset and text offset of each block; int64.
-
-    Raises `DamagedBlocksError` for a damaged or truncated stream, `OSError` for failed reads.
-    """
+    """Return the file offset and text offset of each block; raise as `inflate_portions`."""
     places, sizes = [file.tell()], [0]
     for _, blocks, problem in block_portions(file, READ_BYTES):
         if problem is not None:

@@ -243,10 +243,7 @@ def index_names(bam_path: str) -> list[str]:
 
 
 def read_index(path: str, bam_path: str) -> BamIndex:
-    """Read and check an index.
-
-    Raises `InputFileError` if it is damaged or of another file: one of its offsets is not the start of a block.
-    """
+    """Read and check an index; raise `InputFileError` if it is damaged or of another file."""
     damaged = wrong_index_error(path, bam_path)
     try:
         with open(path, "rb") as file:

@@ -114,7 +114,7 @@ class RecordOutput:
                 file, mode, header=header, threads=n_threads, reference_filename=reference_path
             )
         self._file = file
-        self._compressor = OrderedWork(n_threads, _make_blocks, self._put, "f5py-bgzf")
+        self._compressor = OrderedWork(n_threads, lambda make: make(), self._put, "f5py-bgzf")
         self._pending = bytearray()  # of the incomplete block
         self._n_written = 0
         if self._converted is None:
@@ -132,8 +132,12 @@ class RecordOutput:
                 return
             walked = len(self._pending)
             self._pending += records.data
-            cuts = block_ends(np.frombuffer(self._pending, np.uint8), walked)
-            self._compress_until(cuts)
+            ends = block_ends(np.frombuffer(self._pending, np.uint8), walked)
+            texts = [bytes(self._pending[begin:end]) for begin, end in pairwise([0, *ends])]
+            for first in range(0, len(texts), BLOCKS_PER_JOB):
+                self._compressor.add(partial(_compress, texts[first : first + BLOCKS_PER_JOB]))
+            if ends:
+                del self._pending[: ends[-1]]
         except OSError as problem:
             raise self._failure(problem) from problem
 
@@ -256,14 +260,6 @@ class RecordOutput:
             raise DamagedBlocksError("the file is truncated")
         return None
 
-    def _compress_until(self, ends: list[int]) -> None:
-        """Compress the pending blocks with these ends."""
-        texts = [bytes(self._pending[begin:end]) for begin, end in pairwise([0, *ends])]
-        for first in range(0, len(texts), BLOCKS_PER_JOB):
-            self._compressor.add(partial(_compress, texts[first : first + BLOCKS_PER_JOB]))
-        if ends:
-            del self._pending[: ends[-1]]
-
     def _put(self, blocks: list[bytes]) -> None:
         # bypasses the file object's buffer, which would retry failed writes on closing
         write_all(self._file.fileno(), blocks)
@@ -290,10 +286,6 @@ def write_all(descriptor: int, pieces: list[bytes]) -> None:
     left = memoryview(b"".join(pieces))
     while left:
         left = left[os.write(descriptor, left) :]
-
-
-def _make_blocks(make: Callable[[], list[bytes]]) -> list[bytes]:
-    return make()
 
 
 def _compress(texts: list[bytes]) -> list[bytes]:

@@ -330,10 +330,7 @@ def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) ->
 def encode_chunks(
     records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """Encode pysam records as `record_chunks` yields them, at most `at_most` at a time.
-
-    Raises the iterator's `OSError` after the records before it.
-    """
+    """Encode pysam records as `record_chunks` yields them; raise their `OSError` at the end."""
     import pysam
 
     remaining = iter(records)

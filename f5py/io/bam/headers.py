@@ -23,10 +23,7 @@ _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
 def parse_header(text: str) -> pysam.AlignmentHeader:
-    """Parse a header; bytes of comments that are not UTF-8 are surrogates, and kept.
-
-    Raises `InputFileError` if a line lacks a required field or a field is malformed.
-    """
+    """Parse a header, of which comments need not be UTF-8; raise `InputFileError` if it is malformed."""
     import pysam
 
     handler = pysam.set_encoding_error_handler("surrogateescape")

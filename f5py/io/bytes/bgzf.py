@@ -47,10 +47,7 @@ class BlockReader:
             self._descriptor = -1
 
     def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Inflate all blocks that overlap non-empty byte ranges of the text, each once.
-
-        Returns the text of the blocks, in file order, and the offset of each range in it.
-        """
+        """Inflate the blocks of non-empty ranges; return their text and the offset of each range in it."""
         first = np.searchsorted(self._text_at, begin, side="right") - 1
         last = np.searchsorted(self._text_at, end - 1, side="right") - 1
         n_blocks = last - first + 1

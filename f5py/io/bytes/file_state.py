@@ -12,10 +12,7 @@ def changed_file_error(path: str) -> InputFileError:
 
 
 class FileState:
-    """Size and modification time of a file, to detect changes; `path` is for messages.
-
-    The file is an open descriptor or a name, of which a replacement counts as a change.
-    """
+    """Size and modification time of an open or named file, to detect changes."""
 
     def __init__(self, file: int | str, path: str) -> None:
         self._file = file

@@ -312,10 +312,7 @@ def forget_files_with_rows() -> None:
 
 
 def is_special(path: str) -> bool:
-    """Return whether `path` exists and is neither a regular file nor a folder.
-
-    Raises `OutputFileError` if it is a folder.
-    """
+    """Return whether `path` is neither a regular file nor missing; raise `OutputFileError` for a folder."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -40,10 +40,7 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
 def complete_text_output(
     path: str, n_threads: int, before_naming: Callable[[str], None] | None = None
 ) -> Iterator[TextOutput]:
-    """Open a `complete_output` for text, compressed with BGZF if the name asks for it.
-
-    `before_naming` is called with the name of the complete compressed file before it gets its own.
-    """
+    """Open a `complete_output` for text, compressed if its name says so; `before_naming` gets its path."""
     with complete_output(path, is_text=True) as file:
         if path == "-" or not is_bgzip_name(path):
             yield file

@@ -18,10 +18,7 @@ MOST = 2**63 - 1
 
 
 class JsonObject:
-    """Members of a JSON object, checked for type and bounds.
-
-    All methods raise `DamagedValueError`. `name` is the object's name in messages, empty for the whole text.
-    """
+    """Members of a JSON object, checked for type and bounds; all raise `DamagedValueError`."""
 
     def __init__(self, members: Any, name: str = "") -> None:
         if not isinstance(members, dict):

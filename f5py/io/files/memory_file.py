@@ -9,10 +9,7 @@ from typing import BinaryIO
 
 
 def memory_descriptor(name: str) -> int:
-    """Open an in-memory file, or else an unnamed temporary one; return its descriptor.
-
-    `name` shows up in the system's lists. Raises `OSError` if there is no temporary folder either.
-    """
+    """Open an in-memory file, or else an unnamed temporary one; return its descriptor."""
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # kernels and sandboxes may refuse it
             return os.memfd_create(name)

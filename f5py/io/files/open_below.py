@@ -17,7 +17,7 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
     The names are those of nested folders, and the file's; the first folder may be a link. Raises `OSError` if the file
     cannot be opened, is not a regular one, or a link is on the way.
     """
-    if not all(map(_is_plain, names)):
+    if any(name in ("", ".", "..") or "/" in name or "\0" in name for name in names):
         raise OSError(errno.EINVAL, "is not the name of a file in a folder")
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -72,7 +72,3 @@ def _is_link(name: str, at: int) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
     except OSError:
         return False
-
-
-def _is_plain(name: str) -> bool:
-    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name

@@ -61,10 +61,7 @@ _NEED_QUOTES = (b",", b'"', b"\r")
 
 
 class CsvOutput:
-    """A `TextOutput` that converts tab-separated rows to CSV (RFC 4180).
-
-    Fields with a comma, a quote or a carriage return are quoted; rows end with a line feed. `out` gets whole rows.
-    """
+    """A `TextOutput` that converts tab-separated rows to CSV (RFC 4180), with line feeds."""
 
     def __init__(self, out: TextOutput) -> None:
         self._out = out
@@ -108,10 +105,7 @@ def is_csv_header(line: bytes) -> bool:
 
 @contextmanager
 def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Iterator[TextOutput]:
-    """Open a table with `f5py.io.files.output.open_output`; rows are given tab-separated.
-
-    `is_csv` selects CSV; by default the name decides.
-    """
+    """Open a table by `open_output` for tab-separated rows. The name selects CSV by default."""
     with open_output(path, n_threads) as out, _wrap_table(out, _is_csv(path, is_csv)) as table:
         yield table
 

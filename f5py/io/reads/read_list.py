@@ -24,10 +24,7 @@ class ReadList:
 
     @classmethod
     def read(cls, path: str) -> ReadList:
-        """Read the first word of each line; ``-`` is standard input.
-
-        Raises `InputFileError` if the file cannot be read, is damaged, or has no names.
-        """
+        """Read the first word of each line; raise `InputFileError` if there is none, or damage."""
         with open_bytes(path) as file:
             text = file.read()
         words = [line.split()[0] for line in text.splitlines() if line.strip()]

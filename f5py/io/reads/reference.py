@@ -200,10 +200,7 @@ def _cached_index_names(path: str) -> tuple[str, str]:
 
 
 def _make_index(path: str, fai: str, gzi: str, index: FastaIndex | None, is_zipped: bool) -> bool:
-    """Make the index, complete when it appears, unlike htslib's; return whether it exists.
-
-    Errors are reported when the file is opened.
-    """
+    """Make the index, complete when it appears; return whether it exists."""
     import pysam
 
     if os.path.exists(fai):

@@ -128,11 +128,7 @@ def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
 
 
 def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int]]) -> list[bytes]:
-    """Fetch byte ranges of files, all at the same time.
-
-    Each is given by URL, name in the file system, begin and end. Raises `InputFileError` if they cannot be read or a
-    file has become shorter.
-    """
+    """Fetch byte ranges of files, all at the same time; raise `InputFileError`."""
     urls, names, begins, ends = map(list, zip(*wanted, strict=True))
     with reading(urls[0]):
         found: list[Any] = system.cat_ranges(names, begins, ends)

@@ -108,10 +108,7 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
 
 
 class _SequenceFile:
-    """Writer of reads as FASTA in BGZF blocks that end between reads, for random access.
-
-    `n_threads` compress; they do not change the bytes.
-    """
+    """Writer of reads as FASTA in BGZF blocks that end between reads, for random access."""
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:
         self._file = file
@@ -207,11 +204,7 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
 
 
 class _AtomicFiles:
-    """Files that replace `paths` once all are complete.
-
-    The old files go first and come back if a rename fails. A process killed in between leaves missing files, not
-    inconsistent ones.
-    """
+    """Files that replace `paths` once all are complete; none if a rename fails."""
 
     def __init__(self, *paths: str) -> None:
         self._paths = paths

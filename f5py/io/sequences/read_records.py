@@ -192,10 +192,7 @@ def sequence_batches(
 
 
 def load_reads(path: str) -> ReadIndex:
-    """Read all basecalled reads of a file into memory; see `sequence_batches`.
-
-    Raises `InputFileError` if the file is missing, damaged, truncated or in another format.
-    """
+    """Read all basecalled reads of a file into memory; raise as `sequence_batches`."""
     if os.path.exists(path):
         console.note("load_reads", f"{path} has no index; its reads are held in memory")
     batches = list(sequence_batches(path, 1 << 23))
@@ -297,7 +294,8 @@ def _text_portions(
                 size = file.readinto(text[n : min(n + _PIECE, wanted)].data)  # type: ignore[attr-defined]
                 is_last = not size
                 n += size
-            enough = max(_bytes_for(max_bases, text[:n]) if n_bytes is None else n_bytes, _FEWEST_BYTES)
+            about = max_bases if text[:1].tobytes() == b">" else 2 * max_bases  # a quality for every base of FASTQ
+            enough = max(about if n_bytes is None else n_bytes, _FEWEST_BYTES)
             if wanted < enough and not is_last:  # before the first batch
                 wanted = enough
                 continue
@@ -314,11 +312,6 @@ def _text_portions(
             n -= used
             if is_last and n == 0:
                 return
-
-
-def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
-    """Estimate the text of a batch: FASTQ has a quality for every base."""
-    return max_bases if text[:1].tobytes() == b">" else 2 * max_bases
 
 
 def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_TextChunk, int, int]:

@@ -49,10 +49,7 @@ _PROGRAM = f"from {__name__} import _main; _main()"
 
 
 class ProcessCrashError(SignalError):
-    """A file has crashed a helper process, or keeps it in an endless loop.
-
-    `how` is the predicate of a sentence about the file.
-    """
+    """Crash or endless loop of a helper process; `how` is the predicate of a sentence about the file."""
 
     def __init__(self, text: str, process: HelperProcess, how: str, is_loop: bool = False) -> None:
         super().__init__(text)
@@ -64,9 +61,8 @@ class ProcessCrashError(SignalError):
 class HelperProcess:
     """A process that runs ``function(connection, *descriptors, *arguments)``, all of them strings.
 
-    It ignores Ctrl-C; the caller ends it, and the connection closes when the caller dies. Raises `OSError` if it cannot
-    be started. The function is module-level. File descriptors may have other numbers in the process. `requests` has the
-    last ones.
+    It ignores Ctrl-C; the caller ends it, and the connection closes when the caller dies. The function is module-level.
+    Raises `OSError` if it cannot be started.
     """
 
     advice = "use a smaller --iop"
@@ -162,10 +158,12 @@ class HelperProcess:
     def _loops(self) -> bool:
         """Return whether it has computed so long that it must be in an endless loop."""
         now = self._cpu_seconds()
-        if now is None or self._cpu_before is None:
+        if now is None or self._cpu_before is None or (computed := now - self._cpu_before) <= self._allowed:
             return False
-        computed = now - self._cpu_before
-        return computed > self._allowed and computed > self._allowed * _slowness()
+        begin = time.thread_time()  # of this processor, which may be slow, as under emulation
+        for _ in range(_LOOPS):
+            pass
+        return computed > self._allowed * (time.thread_time() - begin) / _LOOP_SECONDS
 
     def _death(self) -> SignalError:
         """Make the error for its end."""
@@ -173,7 +171,8 @@ class HelperProcess:
             return SignalError(STOPPED)
         self.wait(0.5)
         code = self.status
-        name = "" if code is None or code >= 0 else _signal_name(-code)
+        names = {one.value: one.name for one in signal.Signals}
+        name = "" if code is None or code >= 0 else names.get(-code, f"signal {-code}")
         how = f"was ended by {name}" if name else f"ended with status {code}"
         text = f"a signal reader process (pid {self.pid}) {how}; if memory is short, {self.advice}"
         if -(code or 0) in _OF_DAMAGE:
@@ -273,10 +272,7 @@ def _starter(pid: int) -> queue.SimpleQueue[tuple[Future[subprocess.Popen], Call
 
 
 def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen:
-    """Start a process that inherits descriptors.
-
-    The system ends it with the thread that starts it: so the main thread or a lasting one does.
-    """
+    """Start a process from a thread that lasts, because the system ends it with that thread."""
 
     def start() -> subprocess.Popen:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)  # also while it starts
@@ -292,21 +288,6 @@ def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Pop
     return future.result()
 
 
-def _slowness() -> float:
-    """Measure how much slower than usual this processor is, as under emulation; at least 1."""
-    begin = time.thread_time()
-    for _ in range(_LOOPS):
-        pass
-    return max(1.0, (time.thread_time() - begin) / _LOOP_SECONDS)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def _main() -> None:
     """Run the process."""
     for number in _NOT_FOR_HELPERS:
@@ -319,10 +300,7 @@ def _main() -> None:
 
 
 def send(connection: Connection, message: Any) -> None:
-    """Send an object for `Connection.recv`.
-
-    `Connection.send` leaks a view of its buffer in tracebacks from Python 3.13 on.
-    """
+    """Send an object for `Connection.recv`; its own `send` leaks a buffer from Python 3.13 on."""
     connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 

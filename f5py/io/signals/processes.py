@@ -54,11 +54,10 @@ _MOST_DEADLY_READS = 3
 
 
 class ProcessSource(IndexedSource):
-    """Signals of indexed reads, read in processes.
+    """Signals of indexed reads, read in processes by an importable reader.
 
-    The processes are started at once, in as many groups as there are concurrent callers of `fetch`. Raises
-    `SignalError` if they cannot be started, also from `fetch`, as if one was killed. The reader must be importable. At
-    most `n_processes` callers are served at the same time.
+    There are as many groups of processes as concurrent callers of `fetch`, at most one each. Raises `SignalError` if
+    they cannot be started, also from `fetch`, as if one was killed.
     """
 
     def __init__(
@@ -209,11 +208,7 @@ def _warn(path: str, how: str, what: str) -> None:
 
 
 class ReaderGroup:
-    """Processes that share each request, so that each finds its files open. For one thread at a time.
-
-    Processes that a damaged file ended are started again. After other errors the group is unusable. `path` is some file
-    for `FileReader.prepare`.
-    """
+    """Processes that share each request, so that each finds its files open. For one thread at a time."""
 
     def __init__(self, n_processes: int, reader: type[FileReader], path: str) -> None:
         self._n_processes = n_processes
@@ -355,11 +350,7 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
 
 
 class SharedSamples:
-    """Unnamed memory with samples, shared by a reader process and its parent.
-
-    Nothing can be left behind, and the size limit of containers for ``/dev/shm`` does not matter. `close` closes the
-    descriptor.
-    """
+    """Unnamed memory with samples, shared by a reader process and its parent."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -398,11 +389,10 @@ class SharedSamples:
 
 
 def _serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
-    """Answer requests with a `FileReader` of that module and name in a reader process.
+    """Answer requests with a `FileReader` of that module and name, after the path of a similar file or "".
 
-    The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, ``(name, path)`` for the
-    run's metadata, or a path for its reads. Answers to the first kind are ``(offsets, calibration, problems)`` with the
-    samples in shared memory until the next request. `memory` is the descriptor's number.
+    A request is ``(names, paths)``, ``(name, path)`` for the run's metadata, or a path for its reads. Answers to the
+    first kind are ``(offsets, calibration, problems)`` with the samples in shared memory until the next request.
     """
     keep_freed_memory()
     shared = SharedSamples(int(memory))

@@ -63,8 +63,9 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
         if state is None:
             return
         try:
+            text = json.dumps({"path": path, "size": state[0], "time": state[1], "found": found}).encode()
             # one call per line, so that at most the last one is incomplete
-            os.write(self._descriptor, _line(path, state, found))
+            os.write(self._descriptor, b"%08x %b\n" % (zlib.crc32(text), text))
             if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
                 sync_to_disk(self._descriptor)
                 self._synced = time.monotonic()
@@ -81,11 +82,6 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
 
     def _failure(self, problem: OSError) -> OutputFileError:
         return OutputFileError(f"{self._path}: cannot be written ({problem.strerror})")
-
-
-def _line(path: str, state: tuple[int, int], found: Found) -> bytes:
-    text = json.dumps({"path": path, "size": state[0], "time": state[1], "found": found}).encode()
-    return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
 def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:

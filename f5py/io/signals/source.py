@@ -218,10 +218,7 @@ def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
 
 
 class IndexedSource(SignalSource):
-    """Signals of reads with indexed files, by a mapping such as a `ReadFiles`, which is not copied.
-
-    The format is by default that of the first file.
-    """
+    """Signals of reads with indexed files; the format is by default that of the first file."""
 
     def __init__(self, paths: Mapping[str, str], kind: Kind | None = None) -> None:
         self._paths = paths
@@ -310,10 +307,7 @@ class SignalFile(Protocol):
 
 
 class FileReader:
-    """Reader of reads with known files, some of which stay open.
-
-    It runs in helper processes, where it is made without arguments.
-    """
+    """Reader of reads with known files, some of which stay open; made without arguments."""
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self.files: LruCache[str, SignalFile | str] = LruCache(self.open_file, most_open(max_open), close_file)

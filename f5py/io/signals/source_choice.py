@@ -28,8 +28,7 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     """Choose the number of fast5 or POD5 reader processes for so many worker threads.
 
     One keeps up with about four threads. Even with few threads a second one pays for large files, because decompression
-    then avoids the threads' interpreter. There is always one, because damaged files can crash the library. `files` may
-    have repeats; small ones get fewer processes.
+    then avoids the threads' interpreter. There is always one, because damaged files can crash the library.
     """
     most = max(min(max(2, n_threads // 2), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()
@@ -55,8 +54,7 @@ def open_source(
 ) -> SignalSource:
     """Open the signals of indexed reads in a mapping such as a `ReadFiles`; the caller closes the source.
 
-    There is at least one process, because damaged files can crash or hang the library; `reader_processes` by default,
-    for the worker threads to keep busy. `n_at_once` threads may call `fetch` concurrently.
+    There are by default as many processes as `reader_processes`. `n_at_once` threads may call `fetch` concurrently.
     """
     from f5py.io.signals.any_file import AnyFileReader
     from f5py.io.signals.processes import ProcessSource

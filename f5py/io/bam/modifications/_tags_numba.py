@@ -272,10 +272,7 @@ def _read_entry(text, begin, end, ml, names, is_reverse, bases):
 
 @exact_inner
 def read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
-    """Spread all entries for one strand of the read; see `_read_entry`.
-
-    Returns the number of entries with the wanted modification, -1 if one skips more bases than there are.
-    """
+    """Spread all entries for one strand; return those of the wanted modification, -1 for too few bases."""
     begin = ml_begin = n_found = np.int64(0)
     while begin < text.shape[0]:
         end = find_letter(text, begin, text.shape[0], SEMICOLON, SEMICOLON)

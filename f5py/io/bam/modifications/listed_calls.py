@@ -79,11 +79,7 @@ def _list_bases(data, packed, n_bases, wanted, places):
 
 @exact_inner
 def _call_places(text, at, end, places, n_places, n_calls, is_reverse, called):
-    """Fill the places in the record's sequence of an entry's calls, ascending. Return whether it has as many bases.
-
-    The numbers of the entry are ``text[at:end]``. `places` has those of the bases that it counts; empty if these are
-    all.
-    """
+    """Fill the places of an entry's calls, ascending; return whether the sequence has as many bases."""
     following = np.int64(0)  # base of the read as it was sequenced
     is_any = places.shape[0] == 0
     for call in range(n_calls):

@@ -157,10 +157,7 @@ def is_used(data, at):
 
 @exact_inner
 def _list_of_strand(record, is_reverse, without_call, bases, wanted_sites, segment, n_found, columns, counts):
-    """List sites of one strand with a call, or the reference's without one. Return the new total.
-
-    `segment` has reference bases as bits, or none, and the position of the first.
-    """
+    """List sites of one strand with a call, or the reference's without one. Return the new total."""
     contig, position, reverse, state, value, _ = columns
     bits, wanted, highest, total = bases
     canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
@@ -315,10 +312,7 @@ def names_of_code(code: str) -> tuple[str, str]:
 def find_modified_sites(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: SiteSelection
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
-    """List the calls of `n` records from `record_chunks`, and their counts (`TagCounts.add`).
-
-    Raises `InputFileError` if the reference lacks bases under a record.
-    """
+    """List the calls of `n` records, and their counts; raise `InputFileError` without reference bases."""
     motif = wanted.motif
     n_bases = int(fixed_numbers(data, starts[:n], N_BASES, np.int32).sum(dtype=np.int64))
     room, without_call = n_bases, wanted.without_call and wanted.reference is not None
@@ -345,10 +339,7 @@ def iterate_sites(
     alignments: AlignmentFile, wanted: SiteSelection, tags: TagCounts, n_threads: int,
     advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], ModifiedSites]]:  # fmt: skip
-    """Yield records, as `AlignmentFile.chunks`, with the calls at their sites; add to the counts of tags.
-
-    Several chunks are processed at the same time; `advance` is called with numbers of finished records.
-    """
+    """Yield records with the calls at their sites, with several chunks in progress; add to the counts."""
 
     def work(chunk: tuple[NDArray[np.uint8], NDArray[np.int64], int]):
         data, starts, n = chunk

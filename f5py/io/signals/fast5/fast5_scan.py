@@ -13,10 +13,7 @@ from f5py.messages.console import input_warning
 
 
 def list_fast5(directory: str) -> list[str]:
-    """List the fast5 files below `directory` in a fixed order; none if it is no folder.
-
-    As in f5c and nanopolish, ``.fast5`` may be anywhere in the path. Raises `SignalError` if a folder cannot be listed.
-    """
+    """List files with ``.fast5`` in their paths, as f5c, in a fixed order; none if it is no folder."""
     if not os.path.isdir(directory):
         return []
     return list_files(directory, lambda path: ".fast5" in path and "\n" not in path)

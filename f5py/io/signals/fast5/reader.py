@@ -60,10 +60,7 @@ def silence_hdf5() -> None:
 
 
 class Fast5File:
-    """An open single-read or multi-read fast5 file.
-
-    Raises `UnreadableError` if the file cannot be opened or has another layout.
-    """
+    """An open fast5 file; raises `UnreadableError` if it cannot be opened or has another layout."""
 
     def __init__(self, path: str) -> None:
         silence_hdf5()
@@ -189,17 +186,14 @@ class Fast5File:
                 raise UnreadableError("has a signal that is kept in another file")
 
     def _values(self, dataset: h5d.DatasetID, out: NDArray) -> NDArray:
-        try:
-            dataset.read(h5s.ALL, h5s.ALL, out)
-        except _HDF5_ERRORS as error:
-            # checked late, because listing the filters of every dataset is slow
-            if not self._missing_vbz(dataset):
-                raise UnreadableError(f"has damaged signal data ({hdf5_reason(error)})") from None
+        while True:
             try:
                 dataset.read(h5s.ALL, h5s.ALL, out)
-            except _HDF5_ERRORS as again:
-                raise UnreadableError(f"has damaged signal data ({hdf5_reason(again)})") from None
-        return out
+                return out
+            except _HDF5_ERRORS as error:
+                # checked late, because listing the filters of every dataset is slow
+                if not self._missing_vbz(dataset):
+                    raise UnreadableError(f"has damaged signal data ({hdf5_reason(error)})") from None
 
     def _missing_vbz(self, dataset: h5d.DatasetID) -> bool:
         """Load the VBZ filter if the dataset needs it; return whether that was missing."""
@@ -412,18 +406,17 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
         if n_bytes is not None and n_bytes < n_samples * size:
             raise UnreadableError(_TOO_SHORT)
         if not needs_hdf5:
-            samples = _unshuffle(expanded) if is_shuffled else np.frombuffer(expanded, np.int16, n_samples)
-            chunks.append(samples[:n_samples])
+            n_whole = len(expanded) // 2
+            if is_shuffled:
+                expanded = np.frombuffer(expanded, np.uint8, 2 * n_whole).reshape(2, n_whole).T.tobytes()
+            chunks.append(np.frombuffer(expanded, np.int16, n_samples))
     if needs_hdf5:
         return None
     return chunks[1] if len(chunks) == 2 else np.concatenate(chunks)
 
 
 def _expand(stored: bytes, filters: Sequence[int], n_bytes: int) -> tuple[int | None, bytes]:
-    """Undo the filters of a chunk, except VBZ and shuffling, given its expected length.
-
-    Also returns its length without filters; None if it depends on an unknown filter.
-    """
+    """Undo the filters of a chunk but VBZ and shuffling; also return its unfiltered length if known."""
     for number in reversed(filters):
         if number == h5z.FILTER_FLETCHER32:
             stored = stored[:-_CHECKSUM_BYTES]
@@ -434,9 +427,3 @@ def _expand(stored: bytes, filters: Sequence[int], n_bytes: int) -> tuple[int | 
         elif number != h5z.FILTER_SHUFFLE:
             return None, stored
     return len(stored), stored
-
-
-def _unshuffle(text: bytes) -> NDArray[np.int16]:
-    """Undo HDF5's byte shuffling of samples."""
-    n = len(text) // 2
-    return np.frombuffer(text, np.uint8, 2 * n).reshape(2, n).T.copy().view(np.int16).ravel()

@@ -80,10 +80,7 @@ class Pod5File:
         del self._reads, self._runs, self._signals, self._bytes
 
     def all_keys(self) -> NDArray[np.void]:
-        """Return the UUIDs of the reads in file order; shape (n,), dtype ``V16``.
-
-        Raises `UnreadableError` for a damaged table of reads, with the file as the text's subject.
-        """
+        """Return the UUIDs of the reads in file order, V16; raise `UnreadableError` if they are damaged."""
         try:
             tables = [_keys_of(self._reads.get_batch(i)) for i in range(self._reads.num_record_batches)]
         except Exception as error:

@@ -132,10 +132,7 @@ def _open_file(path: str, leaves_packed: bool) -> SignalFile | str:
 
 
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder, sorted.
-
-    Raises `SignalError` if there is none or a folder cannot be listed.
-    """
+    """List the POD5 files at and below `path`, sorted; raise `SignalError` if there is none."""
     if not os.path.isdir(path):
         if not os.path.exists(path):
             raise SignalError(f"{path}: no such file or folder; name a POD5 file or the folder that holds the files")

@@ -84,10 +84,7 @@ class RecordIndex(NamedTuple):
 
 
 def open_records(path: str, form: RecordFormat) -> RecordFile:
-    """Open a file; the caller closes its descriptor.
-
-    Raises `SignalError` if it cannot be opened, `MissingDependencyError` without a library for its compression.
-    """
+    """Open a file, which the caller closes; raise `SignalError` if that fails."""
     called = functions(path, form.record_press)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -98,10 +95,7 @@ def open_records(path: str, form: RecordFormat) -> RecordFile:
 
 
 def records_of(path: str, form: RecordFormat, file: RecordFile, workers: Callable[[], WorkerPool]) -> RecordIndex:
-    """Load the index, or make it if it is missing or wrong; raise `SignalError` if the file is damaged.
-
-    The threads of `workers` are started only if needed.
-    """
+    """Load the index, or make a missing or wrong one; raise `SignalError` if the file is damaged."""
     index = path + SUFFIX
     end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
     found = _load(index, form.begin, end)

@@ -21,13 +21,11 @@ _MORE_THAN_TWO = 0xAAAA
 _BYTES, _SHORTS, _WORDS = (ir.VectorType(ir.IntType(bits), _N) for bits in (8, 16, 64))
 
 
-def _firsts(sizes: list[int]) -> list[int]:
-    return [sum(sizes[:lane]) for lane in range(4)]
-
-
 _SIZES = [[1 + (control >> shift & 3) for shift in (0, 2, 4, 6)] for control in range(256)]
 #: By control byte of four numbers of one or two bytes: bit offsets (a byte each) and bit masks (two bytes each).
-_FIRST_BITS = np.array([[8 * at & 63 for at in _firsts(one)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
+_FIRST_BITS = (
+    np.array([[8 * sum(one[:lane]) & 63 for lane in range(4)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
+)
 _ALL_BITS = np.array([[0xFF if size == 1 else 0xFFFF for size in one] for one in _SIZES], "<u2").view(np.int64).ravel()
 
 
@@ -55,10 +53,7 @@ def _store_sums(context, builder, array_type, coded, array, index, before):
 
 @intrinsic
 def _sums_of_bytes(typingctx, address, out, index, before):
-    """Store the running sums of eight zigzag-coded bytes at an address in an int16 array.
-
-    Takes the sum before, and returns the last one.
-    """
+    """Store the running sums, from `before` on, of eight zigzag-coded bytes; return the last one."""
 
     def generate(context, builder, signature, arguments):
         address, *others = arguments
@@ -71,10 +66,7 @@ def _sums_of_bytes(typingctx, address, out, index, before):
 
 @intrinsic
 def _sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
-    """Store the running sums of eight zigzag-coded differences of one or two bytes; see `_sums_of_bytes`.
-
-    Two words have four differences each, with two elements of `_FIRST_BITS` and of `_ALL_BITS`.
-    """
+    """Store the running sums of eight zigzag-coded differences in two words; see `_sums_of_bytes`."""
 
     def generate(context, builder, signature, arguments):
         words, first_bits, all_bits, *others = arguments

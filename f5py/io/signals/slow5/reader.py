@@ -189,10 +189,7 @@ class Slow5Source(SignalSource):
 
 
 def read_groups(path: str) -> list[dict[str, str]]:
-    """Return the non-empty attributes of each read group of a SLOW5 file.
-
-    Raises `SignalError` if the file cannot be read, is not SLOW5, or has a damaged header.
-    """
+    """Return the non-empty attributes of each read group of a SLOW5 file; raise `SignalError`."""
     return _read_header(path)[0]
 
 
@@ -263,10 +260,7 @@ def _check_version(path: str, version: tuple[int, ...]) -> None:
 
 
 def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str], tuple[int, ...]]:
-    """Check a header; return its attributes and `RecordFormat.start_field`.
-
-    Each attribute must have a value per group; the columns follow.
-    """
+    """Check a header; return its attributes and `RecordFormat.start_field`."""
     lines = text.removesuffix("\n").split("\n")
     *attributes, types, columns = lines if len(lines) > 1 else ["", ""]
     keys = [line.partition("\t")[0] for line in attributes]
