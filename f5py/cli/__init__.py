@@ -31,7 +31,6 @@ _ELSEWHERE = {
     "detect-polyi": "nanopolish detect-polyi does this",
 }
 
-
 #: Objects made before unreachable ones are looked for. With Python's 700 a tenth of the time that a run takes to start
 #: goes there, for imported modules have none.
 _GARBAGE_THRESHOLD = 200_000

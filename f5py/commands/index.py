@@ -33,7 +33,6 @@ _READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.I
 #: Endings of files of signals.
 _OF_SIGNALS = (".pod5", ".blow5", ".slow5", ".fast5")
 
-
 #: Returns what each fast5 file gives, and calls a function with the number of files done since its last call.
 ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 

@@ -47,7 +47,6 @@ _UNALIGNED = (Cause.LOW_EMISSION, Cause.NOT_SPANNING, Cause.LONG_GAP, Cause.TOO_
 _MANY = (Cause.MANY_EVENTS, Cause.MANY_ALIGNED_EVENTS)
 _UNCALIBRATED = (Cause.FEW_EVENTS, Cause.NOISY)
 
-
 #: Fewer events than this say nothing, whatever ``--min-recalib-events`` allows.
 USABLE_EVENTS = 30
 #: Names of reads without a signal that are told.

@@ -29,7 +29,6 @@ _N_CONTEXTS = len(_LETTERS) ** 2
 _RANK = np.full(256, -1, np.int64)
 _RANK[np.frombuffer(_LETTERS.encode(), np.uint8)] = range(len(_LETTERS))
 
-
 #: Stretches of equal length that the depth is summed in.
 N_STRETCHES = 240
 #: Positions whose sites are counted; of a longer reference they are chosen by a hash, alike in every run.

@@ -86,7 +86,6 @@ call_with_none, call_with_two, call_with_four, call_with_five = (_call(_WORD, ty
 call_for_float = _call(ir.DoubleType(), types.float64, 2)
 call_with_one = _call(ir.VoidType(), types.void, 1)
 
-
 #: Floats of a cache line.
 _LINE = 16
 

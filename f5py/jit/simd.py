@@ -67,7 +67,6 @@ _INT_VECTOR = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 _FOUR, _FOUR_MASK = ir.VectorType(_FLOAT, 4), ir.VectorType(ir.IntType(1), 4)
 
-
 vector = vector_type("float32x16", _VECTOR)
 mask = vector_type("mask16", _MASK)
 four = vector_type("float32x4", _FOUR)
@@ -93,13 +92,11 @@ def _twice(builder, half):
 load_twice = load_intrinsic(vector, ir.VectorType(_FLOAT, LANES // 2), (types.float32,), 4, _twice)
 load4, store4 = memory_intrinsics(four, _FOUR, (types.float32,), 4)
 
-
 splat, splat4 = splat_intrinsic(vector, types.float32), splat_intrinsic(four, types.float32)
 overload_arithmetic(vector)
 overload_arithmetic(four)
 # compare and select become one max instruction, unlike maxnum with its NaN rule
 maximum = binary_intrinsic((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-
 
 madd = call_intrinsic(vector, "fmuladd", 3)
 floor = call_intrinsic(vector, "floor", 1)
@@ -132,7 +129,6 @@ def _mixed(first: int):
 
 
 mixed_low, mixed_high = _mixed(0), _mixed(LANES // 2)
-
 
 #: Fit of 2 ** x on [-0.5, 0.5] to float32 precision.
 _EXP2 = (1.0, 0.693147182, 0.240226462, 0.0555032884, 0.00961846706, 0.00133982606, 0.000154732054)

@@ -51,7 +51,6 @@ _BIAS = 1023
 #: Doubles from 2 ** 52 to 2 ** 53 have an integer in the lowest bits, for conversions without an instruction.
 _ONES, _ONES_BITS = 2.0**52, 0x4330000000000000
 
-
 vector = vector_type("float64x8", _VECTOR)
 mask = vector_type("mask8", _MASK)
 
@@ -66,14 +65,12 @@ def _int_constant(value: int) -> ir.Constant:
 
 load, store = memory_intrinsics(vector, _VECTOR, (types.float64,), 8)
 
-
 widened = load_intrinsic(
     vector, _FLOAT_VECTOR, (types.float32,), 4, lambda builder, value: builder.fpext(value, _VECTOR)
 )
 splat = splat_intrinsic(vector, types.float64)
 overload_arithmetic(vector)
 maximum = binary_intrinsic((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-
 
 madd = call_intrinsic(vector, "fmuladd", 3)
 floor = call_intrinsic(vector, "floor", 1)

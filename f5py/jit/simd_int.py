@@ -55,7 +55,6 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 _WIDE_BYTES = ir.VectorType(ir.IntType(8), WIDE)
 _WIDE_MASK = ir.VectorType(ir.IntType(1), WIDE)
 
-
 byte_vector = vector_type("int8x32", _BYTES)
 short_vector = vector_type("int16x32", _SHORTS)
 int_vector = vector_type("int32x32", _INTS)
@@ -65,12 +64,10 @@ wide_mask = vector_type("mask64", _WIDE_MASK)
 _KINDS = (byte_vector, short_vector, int_vector, wide_vector)
 _MASKS: dict[types.Type, types.Type] = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
 
-
 load8, store8 = memory_intrinsics(byte_vector, _BYTES, (types.int8, types.uint8), 1)
 load16, store16 = memory_intrinsics(short_vector, _SHORTS, (types.int16,), 2)
 load32, store32 = memory_intrinsics(int_vector, _INTS, (types.int32,), 4)
 load8x64, store8x64 = memory_intrinsics(wide_vector, _WIDE_BYTES, (types.int8, types.uint8), 1)
-
 
 splat8 = splat_intrinsic(byte_vector, types.int64)
 splat16 = splat_intrinsic(short_vector, types.int64)
@@ -80,7 +77,6 @@ add = binary_intrinsic(_KINDS, lambda builder, a, b: builder.add(a, b))
 sub = binary_intrinsic(_KINDS, lambda builder, a, b: builder.sub(a, b))
 either = binary_intrinsic(_KINDS, lambda builder, a, b: builder.or_(a, b))
 larger = binary_intrinsic(_KINDS, lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
-
 
 greater = comparison_intrinsic(_MASKS, lambda builder, a, b: builder.icmp_signed(">", a, b))
 equal = comparison_intrinsic(_MASKS, lambda builder, a, b: builder.icmp_signed("==", a, b))

@@ -12,7 +12,6 @@ from numba.extending import intrinsic, models, overload, register_model
 
 CONTRACT = ("contract",)
 
-
 #: LLVM types by name, as Numba's types are pickled.
 _LLVM_TYPES: dict[str, ir.VectorType] = {}
 

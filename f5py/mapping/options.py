@@ -206,7 +206,6 @@ class MapOptions(GpuOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse options beside a preset, seeds or an output that have no use for them."""
-        yield from super().rules()
         preset = f"--preset {self.preset}"
         if self.is_darwin:
             yield from self.not_with([preset], *_NOT_OF_TILES)

@@ -317,14 +317,15 @@ class Options:
             if one.repeated and not isinstance(getattr(self, name), tuple):
                 raise TypeError(f"{name} is a tuple of values, not {getattr(self, name)!r}")
             one.check(getattr(self, name))
-        for problem in self.rules():
-            raise UsageError(problem)
+        for owner in reversed(type(self).__mro__):
+            for problem in vars(owner)["rules"](self) if "rules" in vars(owner) else ():
+                raise UsageError(problem)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise dataclasses.FrozenInstanceError(f"options cannot be changed: {name}")
 
     def rules(self) -> Iterator[str]:
-        """Yield messages about options that do not go together; a class adds its own to those of its bases."""
+        """Yield messages about options that do not go together, besides those of the bases."""
         yield from ()
 
     def given(self, *names: str) -> list[str]:

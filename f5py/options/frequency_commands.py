@@ -72,7 +72,6 @@ class FrequencyOptions(StrictOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse two words on one thing, and options of bedMethyl for tables."""
-        yield from super().rules()
         of_sites, for_r = self.given("bedmethyl"), self.output_format in FOR_R
         yield from self.not_with(of_sites, "split_groups", advice="bedMethyl always has them split")
         of_strands = of_sites or (self.given("output_format") if for_r else [])
@@ -117,7 +116,6 @@ class ExtractOptions(ReadListOptions, StrictOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse two motifs."""
-        yield from super().rules()
         yield from self.not_with(self.given("motif"), "methylation")
 
 
@@ -146,5 +144,4 @@ class RegionsOptions(StrictOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse two motifs."""
-        yield from super().rules()
         yield from self.not_with(self.given("motif"), "methylation")

@@ -55,7 +55,6 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse options of reads that are aligned to a reference for others."""
-        yield from super().rules()
         yield from self.not_with(self.given("read_ids"), "read")
         both = "give both, or none to draw the read's own bases"
         if self.genome is None:
@@ -118,7 +117,6 @@ class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse options of calls for signals, and those of signals for calls."""
-        yield from super().rules()
         of_calls = ("genes", "code", "min_coverage", "smooth", "read_order")
         yield from self.not_with(self.given("signals"), *of_calls, advice="it is for calls of methylation")
         if self.signals is None:

@@ -143,7 +143,6 @@ class MappingOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse options of mapping beside alignments."""
-        yield from super().rules()
         advice = "it is for reads without alignments, which are mapped in the same run"
         yield from self.not_with(self.given("bam", "watch"), "map_preset", "keep_bam", advice=advice)
 
@@ -285,7 +284,6 @@ class DeveloperOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse tables in outputs that have no place for them, and in runs that write results more than once."""
-        yield from super().rules()
         no_place = self.given("paf", "sam", "m6anet_json", "plan", "resume", "watch")
         if getattr(self, "output_format", None) in ("parquet", "csv", "none"):
             no_place += self.given("output_format")
@@ -310,7 +308,6 @@ class GpuOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse two contrary words on the use of GPUs, and numbers that are none."""
-        yield from super().rules()
         if self.gpu != "off":
             yield from self.not_with(self.given("gpu"), "disable_cuda")
         device_numbers(self.cuda_dev_id)
@@ -368,7 +365,6 @@ class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions
 
     def rules(self) -> Iterator[str]:
         """Refuse a profile, which callers resolve."""
-        yield from super().rules()
         if self.profile is not None:
             yield (
                 "profile: give its values instead, CallOptions(**load_profile(name).values(), ...) with "

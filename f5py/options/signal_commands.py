@@ -64,7 +64,6 @@ class PartOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse options of runs in parts for other runs, and those of engines for other engines."""
-        yield from super().rules()
         yield from self.not_with(self.given("resume"), "plan", advice="--resume chooses the folder itself")
         if not self.given("plan", "resume"):
             advice = "it is for a run in parts"
@@ -100,7 +99,6 @@ class WatchOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse other inputs beside a watched folder, and its options without one."""
-        yield from super().rules()
         others = self.given("reads", "window", "partitions", "engine", "resume")
         advice = "all that comes into the folder is called, and the same command goes on with it"
         yield from self.not_with(others, "watch", advice=advice)
@@ -196,7 +194,6 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
 
     def rules(self) -> Iterator[str]:
         """Refuse two words on one thing, and options of outputs that are not written."""
-        yield from super().rules()
         named = kind_if_unset(self.output, self.output_format)
         if not self.window:
             yield from self.only_with("--window", "window_mode")
@@ -291,7 +288,6 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, ReadListOptions
 
     def rules(self) -> Iterator[str]:
         """Refuse two kinds of output, and options of a kind that is not written."""
-        yield from super().rules()
         tables = self.given("output_format") if self.output_format in ("parquet", "csv") else []
         parquet = tables if self.output_format == "parquet" else []
         yield from self.not_with(self.given("sam", "m6anet", "m6anet_json") + tables, "paf", advice=_ONE_KIND)
@@ -398,7 +394,6 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse options of one way to train beside those of another."""
-        yield from super().rules()
         if self.bam is None:
             advice = "controls are given with --methylated and --unmethylated"
             yield from self.only_with("--bam", "truth", advice=advice)
@@ -502,7 +497,6 @@ class PlanOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse figures for an estimate without one."""
-        yield from super().rules()
         if not self.estimate:
             yield from self.only_with("--estimate", "speed", "price")
 

@@ -63,7 +63,6 @@ class IndexOptions(StrictOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse signals of two formats."""
-        yield from super().rules()
         yield from self.not_with(self.given("pod5"), "slow5")
 
 
@@ -90,7 +89,6 @@ class EvaluationOptions(StrictOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse two motifs."""
-        yield from super().rules()
         yield from self.not_with(self.given("motif"), "methylation")
 
 
@@ -120,7 +118,6 @@ class ValidateOptions(EvaluationOptions):
 
     def rules(self) -> Iterator[str]:
         """Refuse calls without the truth, and controls beside both."""
-        yield from super().rules()
         advice = "give CALLS and TRUTH, or controls with --methylated and --unmethylated"
         yield from self.not_with(self.given("methylated", "unmethylated"), "calls", advice=advice)
         if self.truth is None:
@@ -227,7 +224,6 @@ class SimulateOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse two words on one thing, and options of another kind of simulation."""
-        yield from super().rules()
         yield from self.not_with(self.given("genome"), "genome_length", "gc")
         yield from self.not_with(self.given("n_reads"), "coverage")
         yield from self.not_with(self.given("fixed_length"), "median_length", "length_sigma", "min_length")
@@ -265,8 +261,8 @@ class GpuCheckOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse numbers that are none."""
-        yield from super().rules()
         device_numbers(self.cuda_dev_id)
+        yield from ()
 
 
 #: The oldest compute capability that the kernels are written for, as one number.
@@ -282,8 +278,8 @@ class CompileOptions(Options):
 
     def rules(self) -> Iterator[str]:
         """Refuse numbers that are none."""
-        yield from super().rules()
         self.capabilities()
+        yield from ()
 
     def capabilities(self) -> list[str]:
         """List the compute capabilities, each as one number such as ``"87"``.

@@ -45,7 +45,6 @@ from f5py.threads.pool import WorkerPool
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
 _LARGE_BATCH = 512
 
-
 #: Kind of a record that `LoaderSettings.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
 _NOT_CHOSEN = 255
 

@@ -26,7 +26,6 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 
 _FIRST_SLOTS = 1 << 12
 
-
 #: FNV-1a of 64 bits, and the same from another begin with another prime.
 _BASIS = np.array([0xCBF29CE484222325, 0x84222325CBF29CE4], np.uint64)
 _PRIME = np.array([0x100000001B3, 0x9E3779B97F4A7C15], np.uint64)

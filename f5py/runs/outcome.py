@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage
     from f5py.pipeline.loader import Loader
 
-
 #: What is loaded, with a time of its own.
 LOADED = ("alignments", "reads", "signals")
 _WHO = "meth_main"

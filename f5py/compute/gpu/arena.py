@@ -32,10 +32,11 @@ BAND_BYTES = 32
 #: Bytes of an event before all events of a read are known; these arrays lie in the memory of the directions.
 _SLOT = 12
 
+#: So many bases have the bytes of each as their mean, whatever is rounded.
+_MANY = 1 << 24
 #: Share of the free memory to take.
 DISCRETE_FRACTION = 0.9
 INTEGRATED_FRACTION = 0.7
-
 
 #: Parts of the arena, in each of which a batch can be: a batch takes at least as long as its longest read, during which
 #: most of a large GPU is idle. One more part for the batch that is packed or unpacked; for single sites, whose kernels
@@ -129,18 +130,7 @@ class Density:
     @property
     def bytes_per_base(self) -> float:
         """C_R + mu * C_E + nu * C_S of one part."""
-        per_base: float = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
-        per_event = _EVENT_MEAN + BAND_BYTES + (0 if self.means_only else _EVENT_REST)
-        if self.scores or self.rows:
-            per_base += _REFERENCE
-        if self.scores:
-            per_base += _GROUPS * _GROUP
-        if self.site_scores:
-            per_base += _SITES * _SITE
-        if self.rows:
-            per_base += _CIGARS * _CIGAR
-            per_event += _ROW
-        return per_base + self.events * per_event + self.samples * _SAMPLE
+        return (self.size(_MANY, 0).device_bytes - self.size(0, 0).device_bytes) / _MANY
 
     def size(self, bases: int, reads: int) -> ArenaSize:
         """Return the size of a part for so many bases and reads."""

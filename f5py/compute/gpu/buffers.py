@@ -37,7 +37,6 @@ _TOGETHER = (
     "work_offsets warp_columns warp_rows",
 )
 
-
 _PAGE, _ALIGNMENT = 4096, 64
 #: So many threads take so many bytes each time from the system.
 _TAKING, _TAKEN = 4, 8 << 20

@@ -40,7 +40,6 @@ _loading = threading.Lock()
 #: Oldest architecture the kernels are tested for (Jetson Xavier).
 MIN_COMPUTE_CAPABILITY = (7, 2)
 
-
 #: Whose messages are printed.
 WHO = "init_cuda"
 #: Name of the threads in which GPUs are started. They are no daemons: an interpreter that ends in the middle of it,

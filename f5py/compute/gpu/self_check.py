@@ -32,7 +32,6 @@ _FIELDS = (
 _OF_CALLS = ("calls.first", "calls.last", "calls.methylated", "calls.unmethylated")
 _OF_ROWS = ("rows.event", "rows.position", "rows.state")
 
-
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PACKAGE = Path(__file__).resolve().parents[2]
 _anew: ContextVar[bool] = ContextVar("anew", default=False)

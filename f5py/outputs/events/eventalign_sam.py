@@ -22,7 +22,6 @@ _FIRST_TAG = 11
 #: Tags of an earlier event alignment, which are replaced.
 _OWN_TAGS = (b"si:", b"ss:", b"sc:", b"sh:")
 
-
 _MATCH = np.uint8(ord("M"))
 _INSERTION = np.uint8(ord("I"))
 _DELETION = np.uint8(ord("D"))

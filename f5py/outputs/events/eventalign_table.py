@@ -54,7 +54,6 @@ _M6ANET_COLUMNS = ("event_level_mean", "event_stdv", "event_length", "")
 _USUAL_FIXED = 100
 _USUAL_SAMPLE = 10
 
-
 #: What `format_table` returns if the buffer is too small.
 TOO_SMALL = -1
 

@@ -32,7 +32,6 @@ _CENTRE = 2
 #: Codes of D, R, A, C and H over ACGT.
 _DRACH = ((0, 2, 3), (0, 2), (0,), (1,), (0, 1, 3))
 
-
 _INFO_HEADER = b"transcript_id,transcript_position,start,end,n_reads\n"
 _JSON, _INFO = "data.json", "data.info"
 

@@ -10,8 +10,7 @@ import importlib.util
 import logging
 import multiprocessing
 import os
-import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -53,41 +52,36 @@ class Cluster:
         except ImportError as problem:
             raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
         self.module: Any = distributed
-        self._closing: threading.Thread | None = None
-        self._client: Future[Any] = Future()
-        self._is_starting = False  # told by the thread: an interrupt may come while that begins
+        self._thread = ThreadPoolExecutor(1, "f5py-cluster")
+        self._client: Future[Any] | None = None
+        self._is_closing = False
 
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self.begin_to_close().join()
+        self.begin_to_close()
+        self._thread.shutdown()
 
     def start(self, options: Any) -> None:
         """Begin to start the cluster, or to connect to the scheduler of `options`."""
-        threading.Thread(target=self._start, args=(options,), name="f5py-cluster", daemon=True).start()
-
-    def _start(self, options: Any) -> None:
-        self._is_starting = True
-        try:
-            self._client.set_result(_client(options, self.module))
-        except BaseException as problem:  # for those who wait
-            self._client.set_exception(problem)
+        self._client = self._thread.submit(_client, options, self.module)
 
     def client(self) -> Any:
         """Wait for the cluster; return dask's client. Raises `F5pyError` if no scheduler answers."""
+        assert self._client is not None
         return self._client.result()
 
-    def begin_to_close(self) -> threading.Thread:
-        """Close the cluster in the returned thread; leaving the context joins it."""
-        if self._closing is None:
-            self._closing = threading.Thread(target=self._close)
-            self._closing.start()
-        return self._closing
+    def begin_to_close(self) -> None:
+        """Close the cluster in its thread, for which leaving the context waits."""
+        if self._client is not None and not self._is_closing:
+            self._is_closing = True
+            self._thread.submit(_close, self._client)
 
-    def _close(self) -> None:
-        if self._is_starting and self._client.exception() is None:
-            self._client.result().close()  # at its end as a context it would ask for the thread that made it
+
+def _close(client: Future[Any]) -> None:
+    if client.exception() is None:
+        client.result().close()
 
 
 def _client(options: Any, distributed: Any) -> Any:

@@ -37,7 +37,6 @@ _CHECKSUM = "checksum"
 #: Names of outputs that are no text with tabs, and such formats.
 _OTHERS = "csv", "parquet", "none", "bam"
 
-
 #: Size of a file, and its CRC-32.
 FileChecksum = tuple[int, int]
 

@@ -29,7 +29,6 @@ from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain
 #: Parts that may wait for the disk.
 _MOST_WAITING = 4
 
-
 #: Opens the outputs of a part.
 OpenOutputs = Callable[[PartFiles], Sinks]
 

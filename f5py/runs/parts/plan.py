@@ -49,7 +49,6 @@ _SHOWN = 5
 _ENDING = ".f5py-parts"
 _RANGES_AT_A_TIME = 1000
 
-
 #: What commands that run in parts have as options.
 OPTIONS_OF: Mapping[str, type[AlignmentOptions]] = {
     "call-methylation": CallOptions, "eventalign": EventalignOptions, "resquiggle": ResquiggleOptions,
