@@ -26,8 +26,8 @@ from f5py.io.files.mapped_file import MappedFile
 from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.mmi_file import MAGIC as MMI_MAGIC
-from f5py.mapping.index.packed_bases import PackedBases
-from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
+from f5py.mapping.index.packed_bases import PackedBases, count_marks
+from f5py.mapping.index.reference_index import BUCKET_BITS, ReferenceIndex, codes_of
 from f5py.mapping.mem.fm_index import FmIndex, is_sound
 from f5py.threads.pool import CallingThread, WorkerPool
 
@@ -153,21 +153,27 @@ def _arrays(described: JsonObject, content: NDArray[np.uint8], at: int) -> tuple
     return arrays, at
 
 
-def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
+def _check(index: ReferenceIndex, n_threads: int) -> None:
     """Raise `DamagedValueError` if compiled code would leave the arrays."""
-    from f5py.mapping.index.reference_index import BUCKET_BITS, mark_unsound
-
-    directory, entries, n = index.directory, index.entries, len(index.places)
+    directory, entries, places, counts = index.directory, index.entries, index.places, index.counts
     belong = len(directory) > 1 and len(directory) == (1 << index.bits) + 1 and len(entries) > 0
     if not belong or not min(BUCKET_BITS, 2 * index.k) <= index.bits <= 2 * index.k <= index.bits + 32:
         raise DamagedValueError("its arrays do not belong together")
-    is_unsound = np.array(
-        [directory[0] != 0 or directory[-1] != len(entries) - 1 or entries[0] & 0xFFFFFFFF != 0 or entries[-1] != n]
-    )
-    pieces = np.arange(-(-max(len(directory), len(entries), n) // _CHECKED))
-    pool.run(mark_unsound, pieces, _CHECKED, index.seeds, index.offsets, index.k, is_unsound)
-    counts = index.counts
-    if is_unsound[0] or (counts < 0).any() or counts[:, 1].sum() != index.n_keys or (np.diff(counts[:, 0]) <= 0).any():
+    lengths = np.diff(index.offsets)
+
+    def is_sound(first: int) -> bool:
+        some = slice(first, first + _CHECKED + 1)
+        buckets, starts = directory[some], entries[some] & np.uint64(0xFFFFFFFF)
+        contig, last = places[some] >> 32, (places[some] & 0xFFFFFFFF) >> 1
+        is_inside = (buckets[:-1] <= buckets[1:]).all() and (starts[:-1] < starts[1:]).all()
+        is_inside = is_inside and (contig >= 0).all() and (contig < len(lengths)).all()
+        return bool(is_inside and (last >= index.k - 1).all() and (last < lengths[contig]).all())
+
+    with ThreadPoolExecutor(n_threads) as threads:
+        are_sound = all(threads.map(is_sound, range(0, max(len(directory), len(entries), len(places)), _CHECKED)))
+    ends = directory[0] == 0 and directory[-1] == len(entries) - 1 and entries[0] & 0xFFFFFFFF == 0
+    is_complete = entries[-1] == len(places) and counts[:, 1].sum() == index.n_keys
+    if not (are_sound and ends and is_complete) or (counts < 0).any() or (np.diff(counts[:, 0]) <= 0).any():
         raise DamagedValueError("its places are outside of the reference")
 
 
@@ -178,10 +184,10 @@ def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
         return None
     if len(blocks) != 4 * (len(places) // 64 + 1) or len(first_rows) != 4:
         raise DamagedValueError("the arrays of its FM-index do not belong together")
-    blocks = blocks.reshape(-1, 4)
-    if not is_sound(blocks, ends, first_rows, places, n_bases):
+    index = FmIndex(blocks.reshape(-1, 4), ends, first_rows, places, np.empty((0, 2), np.uint32), 0)
+    if not is_sound(index, n_bases):
         raise DamagedValueError("its FM-index leads elsewhere")
-    return FmIndex(blocks, ends, first_rows, places, np.empty((0, 2), np.uint32), 0)
+    return index
 
 
 class _IndexFile:
@@ -207,15 +213,14 @@ class _IndexFile:
 
     def _check(self) -> None:
         """Raise `DamagedValueError` if compiled code would leave the bases."""
-        from f5py.mapping.index.packed_bases import are_sound
-
         bases, offsets, ambiguous = self.bases, self.offsets, self.arrays["ambiguous"]
         belong = len(offsets) == len(self.names) + 1 and len(offsets) > 1 and offsets[0] == 0
         belong = belong and bool((np.diff(offsets) >= 0).all()) and 0 <= offsets[-1] < 1 << 33
         belong = belong and len(bases.words) == 2 * -(-offsets[-1] // 64)
         belong = belong and len(bases.unknown) == len(bases.ranks) == -(-offsets[-1] // 4096)
         belong = belong and bool((np.diff(ambiguous) > 0).all())
-        if not belong or not are_sound(bases.unknown, bases.ranks, len(bases.masks)):
+        ranks = offsets_of(count_marks(bases.unknown))
+        if not belong or not np.array_equal(bases.ranks, ranks[:-1]) or len(bases.masks) != ranks[-1]:
             raise DamagedValueError("its arrays do not belong together")
 
     def fasta(self) -> str | None:
@@ -274,7 +279,7 @@ def read_index(path: str, pool: WorkerPool) -> tuple[ReferenceIndex, str | None,
             **{name: arrays[name] for name in ("offsets", "directory", "entries", "places", "ambiguous")},
             k=header.integer("k", 1, _MOST_BASES), w=header.integer("w", 1, _MOST_WINDOW), hpc=header.flag("hpc"),
         )  # fmt: skip
-        _check(index, pool)
+        _check(index, pool.n_threads)
         fm_index = _fm_index(arrays, index.n_bases)
         reference = file.fasta()
         is_same = reference is None or file.is_of(reference)

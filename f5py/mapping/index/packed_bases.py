@@ -185,22 +185,9 @@ def gather_letters(queue, pieces, bases, ambiguous, begins, offsets, letters):
             letters[at] = _LETTERS[ambiguous[a] & 3]
 
 
-@exact_kernel
-def are_sound(unknown, ranks, n_masks):
-    """Return whether the blocks with unknown bases are counted rightly.
-
-    Parameters
-    ----------
-    unknown, ranks : uint64, int64
-        See `f5py.mapping.index.packed_bases.PackedBases`.
-    n_masks : int
-    """
-    n = 0
-    for i in range(unknown.shape[0]):
-        if ranks[i] != n:
-            return False
-        n += count_bits(unknown[i])
-    return n == n_masks
+def count_marks(marks: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Count the bits of each number."""
+    return np.unpackbits(marks.view(np.uint8)).reshape(-1, 64).sum(axis=1, dtype=np.int64)
 
 
 class PackedBases(NamedTuple):
@@ -251,7 +238,7 @@ class BasePacker:
         unknown, masks = (np.concatenate([np.empty(0, np.uint64), *parts]) for parts in (self._unknown, self._masks))
         words = self._words[0] if len(self._words) == 1 else np.concatenate([np.empty(0, np.uint64), *self._words])
         self._words = []
-        counts = np.unpackbits(unknown.view(np.uint8)).reshape(-1, 64).sum(axis=1, dtype=np.int64)
+        counts = count_marks(unknown)
         ambiguous = np.concatenate([np.empty(0, np.int64), *self._ambiguous])
         return PackedBases(words, unknown, np.cumsum(counts) - counts, masks), np.sort(ambiguous)
 

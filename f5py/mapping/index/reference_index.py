@@ -472,36 +472,6 @@ def look_up(index, key):
     return np.int64(0)
 
 
-@exact_kernel
-def mark_unsound(queue, pieces, size, index, offsets, k, is_unsound):
-    """Find entries of a damaged index that point outside of it, in pieces of `size` elements.
-
-    Parameters
-    ----------
-    index : SeedIndex
-        With one element of each array at least but the places.
-    offsets : int64, shape (n_contigs + 1,)
-    k : int
-    is_unsound : bool, shape (1,)
-        Set if there is something.
-    """
-    directory, entries, places, _ = index
-    n_contigs = offsets.shape[0] - 1
-    n_keys = entries.shape[0] - 1
-    for t in claimed_indices(work_counter(queue), pieces.shape[0]):
-        first = pieces[t] * size
-        for i in range(first, min(first + size, directory.shape[0] - 1)):
-            if directory[i] > directory[i + 1]:
-                is_unsound[0] = True
-        for i in range(first, min(first + size, n_keys)):
-            if (entries[i] & _START) >= (entries[i + 1] & _START):
-                is_unsound[0] = True
-        for i in range(first, min(first + size, places.shape[0])):
-            contig, last = places[i] >> 32, (places[i] & 0xFFFFFFFF) >> 1
-            if contig < 0 or contig >= n_contigs or last < k - 1 or last >= offsets[contig + 1] - offsets[contig]:
-                is_unsound[0] = True
-
-
 class ReferenceIndex(NamedTuple):
     """An index."""
 

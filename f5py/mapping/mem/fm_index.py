@@ -29,6 +29,7 @@ from f5py.jit.instructions import count_bits
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, sort_pairs
+from f5py.mapping.index.packed_bases import count_marks
 from f5py.mapping.index.reference_index import contig_at
 from f5py.mapping.index.seeds import collecting
 from f5py.threads.pool import WorkerPool
@@ -72,25 +73,38 @@ def build_fm_index(
 
     Raises `InputFileError` if the reference has too many bases.
     """
-    n_segments, n_bases = count_segments(bases, offsets)
-    n_rows = int(n_bases) + int(n_segments)
+    begins, ends = _segments(bases, offsets)
+    n_segments, n_rows = len(begins), int((ends - begins).sum()) + len(begins)
     if offsets[-1] >= _MOST_ROWS or n_rows >= _MOST_ROWS:
         raise InputFileError(
             f"--seeds mem: the reference has {int(offsets[-1])} bases, and at most {_MOST_ROWS} can be indexed; "
             "leave --seeds out, or map to parts of it"
         )
-    text = np.empty(n_rows, np.uint8)
-    text_starts, reference_starts = np.zeros((2, n_segments + 1), np.int64)
-    write_text(bases, offsets, text, text_starts, reference_starts)
+    text_starts = offsets_of(ends - begins + 1)
+    reference_starts = np.append(begins, 0)
+    text = np.zeros(n_rows, np.uint8)
+    for begin, end, at in zip(begins.tolist(), ends.tolist(), text_starts.tolist(), strict=False):
+        np.add(bases[begin:end], 1, out=text[at : at + end - begin])
     suffixes = sorted_suffixes(text, pool)
     blocks = np.zeros((n_rows // 64 + 1, 4), np.uint64)
     found = _collected(pool, fill_blocks, -(-len(blocks) // _BLOCKS_AT_A_TIME), text, text_starts, reference_starts,
                        suffixes, blocks)  # fmt: skip
-    ends = np.sort(found)
-    totals = np.empty(4, np.int64)
-    sum_blocks(blocks, ends, totals)
-    first_rows = n_segments + offsets_of(totals)[:4]
-    return with_table(FmIndex(blocks, ends, first_rows, suffixes, np.empty((0, 2), np.uint32), 0), pool, min_length)
+    rows = np.sort(found)
+    counts = blocks[:, :2].astype("<u8").view("<u4")
+    totals = np.cumsum(counts, axis=0, dtype=np.uint32)
+    blocks[:, :2] = (totals - counts).view("<u8")
+    blocks[rows >> 6, 0] |= _HAS_ENDS
+    first_rows = n_segments + offsets_of(totals[-1])[:4]
+    return with_table(FmIndex(blocks, rows, first_rows, suffixes, np.empty((0, 2), np.uint32), 0), pool, min_length)
+
+
+def _segments(bases: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return begins and ends of the stretches of known bases."""
+    known = np.pad(bases < 4, 1)
+    inside = offsets[1:-1][known[offsets[1:-1]] & known[offsets[1:-1] + 1]]
+    begins = np.flatnonzero(known[1:] & ~known[:-1])
+    ends = np.flatnonzero(known[:-1] & ~known[1:])
+    return np.union1d(begins, inside), np.union1d(ends, inside)
 
 
 def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
@@ -185,31 +199,6 @@ def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blo
     return ends[:n_ends].copy()
 
 
-@exact_kernel
-def sum_blocks(blocks, ends, totals):
-    """Make the counts of bases in blocks cumulative, and mark blocks that have rows without a base.
-
-    Parameters
-    ----------
-    blocks : uint64, shape (n_blocks, 4)
-        Of `fill_blocks`; changed to those of `FmIndex`.
-    ends : int64
-        Rows without a base, ascending.
-    totals : int64, shape (4,)
-        Filled with the number of each base.
-    """
-    for b in range(4):
-        totals[b] = 0
-    for block in range(blocks.shape[0]):
-        for half in range(2):
-            counts = blocks[block, half]
-            blocks[block, half] = np.uint64(totals[2 * half]) | np.uint64(totals[2 * half + 1]) << np.uint64(32)
-            totals[2 * half] += np.int64(counts & _LOW)
-            totals[2 * half + 1] += np.int64(counts >> np.uint64(32))
-    for row in ends:
-        blocks[row >> 6, 0] |= _HAS_ENDS
-
-
 @exact_inner
 def rank(blocks, ends, base, row):
     """Count a base among the bases before the suffixes of the rows before `row`."""
@@ -268,105 +257,29 @@ def extend_table(queue, tasks, n_entries, blocks, ends, first_rows, table):
                         table[longer, 1] = z
 
 
-@exact_kernel
-def is_sound(blocks, ends, first_rows, places, n_bases):
-    """Return whether searches stay inside the arrays: ascending rows without a base, right counts.
-
-    Parameters
-    ----------
-    blocks, ends, first_rows, places
-        Of an `FmIndex`, with as many blocks as the places need.
-    n_bases : int
-        Of the reference.
-    """
-    n_rows = places.shape[0]
-    for row in range(n_rows):
-        if places[row] < 0 or places[row] > n_bases:  # a separator stands behind
-            return False
-    for i in range(ends.shape[0]):
-        if ends[i] < 0 or ends[i] >= n_rows or (i > 0 and ends[i] <= ends[i - 1]):
-            return False
-    totals = np.zeros(4, np.int64)
-    at = 0
-    for block in range(blocks.shape[0]):
-        low = blocks[block, 2]
-        high = blocks[block, 3]
-        n = min(64, n_rows - 64 * block)
-        rows = ~np.uint64(0) if n == 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
-        first = at
-        while at < ends.shape[0] and ends[at] < 64 * (block + 1):
-            at += 1
-        for base in range(4):
-            count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
-            if base == 0:
-                if (count & _HAS_ENDS != 0) != (at > first):
-                    return False
-                count &= ~_HAS_ENDS
-            if np.int64(count) != totals[base]:
-                return False
-            same = (low if base & 1 else ~low) & (high if base & 2 else ~high) & rows
-            totals[base] += count_bits(same) - (at - first if base == 0 else 0)
-    begin = ends.shape[0]
+def is_sound(index: FmIndex, n_bases: int) -> bool:
+    """Return whether searches stay inside the arrays: ascending rows without a base, right counts."""
+    places, ends, n_rows, n_blocks = index.places, index.ends, len(index.places), len(index.blocks)
+    if n_rows and not (places.min() >= 0 and places.max() <= n_bases):  # a separator stands behind
+        return False
+    if len(ends) and not (ends[0] >= 0 and ends[-1] < n_rows and (np.diff(ends) > 0).all()):
+        return False
+    counts = np.ascontiguousarray(index.blocks[:, :2]).view("<u4")
+    n_ends = np.bincount(ends >> 6, minlength=n_blocks)
+    if not np.array_equal(counts[:, 0] >> 31, n_ends > 0):
+        return False
+    counts[:, 0] &= np.uint32(2**31 - 1)
+    is_row = np.full(n_blocks, 2**64 - 1, np.uint64)
+    is_row[-1] = (1 << n_rows % 64) - 1
+    low, high = index.blocks[:, 2], index.blocks[:, 3]
+    begin = len(ends)
     for base in range(4):
-        if first_rows[base] != begin:
+        n_here = count_marks((low if base & 1 else ~low) & (high if base & 2 else ~high) & is_row)
+        totals = np.cumsum(n_here - n_ends if base == 0 else n_here)
+        if index.first_rows[base] != begin or counts[0, base] or not np.array_equal(counts[1:, base], totals[:-1]):
             return False
-        begin += totals[base]
+        begin += int(totals[-1])
     return begin == n_rows
-
-
-@exact_kernel
-def count_segments(bases, offsets):
-    """Count the stretches of known bases, and their bases.
-
-    Parameters
-    ----------
-    bases : uint8, shape (offsets[-1],)
-        0 to 3, 4 for unknown bases.
-    offsets : int64, shape (n_contigs + 1,)
-    """
-    n_segments = 0
-    n_bases = 0
-    for c in range(offsets.shape[0] - 1):
-        inside = False
-        for i in range(offsets[c], offsets[c + 1]):
-            if bases[i] < 4:
-                n_bases += 1
-                if not inside:
-                    n_segments += 1
-            inside = bases[i] < 4
-    return n_segments, n_bases
-
-
-@exact_kernel
-def write_text(bases, offsets, text, text_starts, reference_starts):
-    """Write the stretches of known bases, each with a separator, and their starts in text and `bases`.
-
-    Parameters
-    ----------
-    text : uint8, shape (n_bases + n_segments,)
-        Filled: 1 to 4 for bases, 0 for separators.
-    text_starts, reference_starts : int64, shape (n_segments + 1,)
-        Filled.
-    """
-    n = 0
-    s = 0
-    for c in range(offsets.shape[0] - 1):
-        inside = False
-        for i in range(offsets[c], offsets[c + 1]):
-            if bases[i] < 4:
-                if not inside:
-                    text_starts[s] = n
-                    reference_starts[s] = i
-                    s += 1
-                text[n] = bases[i] + 1
-                n += 1
-            elif inside:
-                text[n] = 0
-                n += 1
-            inside = bases[i] < 4
-        if inside:
-            text[n] = 0
-            n += 1
 
 
 @exact_inner
