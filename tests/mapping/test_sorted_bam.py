@@ -71,38 +71,6 @@ def text_of(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-def index_parts(path: Path) -> list[object]:
-    """Contents of an index, whose bins may have any order in the file."""
-    data = path.read_bytes()
-    is_csi = not data.startswith(b"BAI")
-    if is_csi:
-        data = gzip.decompress(data)
-    assert data[:4] == (b"CSI\1" if is_csi else b"BAI\1")
-    head = 16 if is_csi else 4
-    (n_contigs,) = struct.unpack_from("<i", data, head)
-    found: list[object] = [data[:head], n_contigs]
-    at = head + 4
-    for _ in range(n_contigs):
-        (n_bins,) = struct.unpack_from("<i", data, at)
-        at += 4
-        bins = {}
-        for _ in range(n_bins):
-            number, offset, n_chunks = struct.unpack_from("<IQi" if is_csi else "<I0Qi", data, at) if is_csi else (
-                struct.unpack_from("<I", data, at)[0], 0, struct.unpack_from("<i", data, at + 4)[0]
-            )  # fmt: skip
-            at += 16 if is_csi else 8
-            bins[number] = offset, struct.unpack_from(f"<{2 * n_chunks}Q", data, at)
-            at += 16 * n_chunks
-        assert len(bins) == n_bins
-        found.append(bins)
-        if not is_csi:
-            (n_stretches,) = struct.unpack_from("<i", data, at)
-            found.append(struct.unpack_from(f"<{n_stretches}Q", data, at + 4))
-            at += 4 + 8 * n_stretches
-    found.append(data[at:])
-    return found
-
-
 def limit_memory(monkeypatch: pytest.MonkeyPatch, megabytes: int) -> None:
     monkeypatch.setattr(sorted_bam, "_MEGABYTES", megabytes)
     monkeypatch.setattr(record_runs, "_WINDOW_BYTES", 3 << 20)
@@ -132,50 +100,19 @@ def test_the_order_is_that_of_sort_and_the_index_that_of_index(
         assert not list(tmp_path.glob("out*"))
     assert text_of(path) == text_of(tmp_path / "theirs.bam")
     pysam.quickcheck(str(path))
-    ours = index_parts(Path(f"{path}.bai"))
+    ours = Path(f"{path}.bai").read_bytes()
     pysam.index(str(path))
-    assert ours == index_parts(Path(f"{path}.bai"))
+    assert ours == Path(f"{path}.bai").read_bytes()
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("lengths", "n_records", "span"),
-    [
-        ([600_000_000], 1000, 400),
-        ([600_000_000, 3000, 70_000], 2000, 590_000_000),
-        ([3000, 2_000_000_000], 500, 1_900_000_000),
-    ],
-)
-def test_an_index_of_long_contigs(tmp_path: Path, lengths: list[int], n_records: int, span: int):
-    unsorted = Unsorted(tmp_path, lengths, n_records, span)
+def test_an_index_of_long_contigs(tmp_path: Path):
+    unsorted = Unsorted(tmp_path, [600_000_000, 3000, 70_000], 2000, 590_000_000)
     with SortedRecords(str(tmp_path / "out.bam"), unsorted.header) as records:
         write_all(records, unsorted)
-    ours = index_parts(tmp_path / "out.bam.csi")
-    (tmp_path / "out.bam.csi").unlink()
+    ours = (tmp_path / "out.bam.csi").read_bytes()
     pysam.index("-c", str(tmp_path / "out.bam"))
-    assert ours == index_parts(tmp_path / "out.bam.csi")
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_records_all_over_many_contigs_are_found(tmp_path: Path, seed: int):
-    rng = random.Random(seed)
-    lengths = [rng.choice((300, 20_000, 1_000_000, 100_000_000)) for _ in range(rng.choice((1, 3, 300)))]
-    unsorted = Unsorted(tmp_path, lengths, rng.choice((0, 1, 30, 1500)), 100_000_000)
-    path = tmp_path / "out.bam"
-    with SortedRecords(str(path), unsorted.header) as records:
-        write_all(records, unsorted)
-    theirs = tmp_path / "theirs.bam"
-    theirs.write_bytes(path.read_bytes())
-    pysam.index(str(theirs))
-    assert index_parts(Path(f"{path}.bai")) == index_parts(Path(f"{theirs}.bai"))
-    assert pysam.idxstats(str(path)) == pysam.idxstats(str(theirs))
-    with pysam.AlignmentFile(str(path)) as file, pysam.AlignmentFile(str(theirs)) as other:
-        for _ in range(50):
-            contig = rng.randrange(len(lengths))
-            begin = rng.randrange(lengths[contig])
-            given = f"c{contig}", begin, min(begin + rng.choice((1, 1000, 1_000_000)), lengths[contig])
-            inside = [one.to_string() for one in file.fetch(*given)]
-            assert inside == [one.to_string() for one in other.fetch(*given)]
+    assert ours == (tmp_path / "out.bam.csi").read_bytes()
 
 
 def test_a_file_of_runs_that_has_changed_is_told(unsorted: Unsorted, tmp_path: Path, monkeypatch):

@@ -116,7 +116,6 @@ class RecordOutput:
         self._file = file
         self._compressor = OrderedWork(n_threads, lambda make: make(), self._put, "f5py-bgzf")
         self._pending = bytearray()  # of the incomplete block
-        self._n_written = 0
         if self._converted is None:
             self._compressor.add(partial(_compress, [bam_header(header)]))
 
@@ -151,14 +150,6 @@ class RecordOutput:
             self._compressor.add(make)
         except OSError as problem:
             raise self._failure(problem) from problem
-
-    def finish_blocks(self) -> int:
-        """Write all requested blocks; return the bytes written so far."""
-        try:
-            self._compressor.finish()
-        except OSError as problem:
-            raise self._failure(problem) from problem
-        return self._n_written
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
@@ -263,7 +254,6 @@ class RecordOutput:
     def _put(self, blocks: list[bytes]) -> None:
         # bypasses the file object's buffer, which would retry failed writes on closing
         write_all(self._file.fileno(), blocks)
-        self._n_written += sum(map(len, blocks))
 
     def _failure(self, problem: OSError) -> OSError | OutputFileError:
         if problem.errno == errno.EPIPE:  # the reader has gone

@@ -16,17 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import concatenate_tuples, offsets_of
-from f5py.io.bam._bam_numba import (
-    CONTIG,
-    FLAGS,
-    IS_REVERSE,
-    IS_UNMAPPED,
-    POSITION,
-    cigar_of,
-    reference_span,
-    signed32,
-    unsigned16,
-)
+from f5py.io.bam._bam_numba import CONTIG, FLAGS, IS_REVERSE, POSITION, signed32, unsigned16
 from f5py.io.bam.bam_output import write_all
 from f5py.jit.c_memory import copy_from
 from f5py.jit.kernel import exact_kernel
@@ -46,21 +36,20 @@ class StoppedError(Exception):
 
 
 class RecordKeys(NamedTuple):
-    """Columns of n records for sorting and for an index."""
+    """Columns of n records for sorting."""
 
     key: NDArray[np.uint64]  # contig, position and strand; ascending in the order of samtools' sort
     address: NDArray[np.int64]  # in memory, if it is there
     size: NDArray[np.int64]  # in bytes
-    reach: NDArray[np.int64]  # twice the position after the last base; one more if the record is mapped
 
     @classmethod
     def empty(cls, n: int) -> RecordKeys:
         """Return columns to fill."""
-        return cls(np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
+        return cls(np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64))
 
     def ordered(self, order: NDArray[np.int64]) -> RecordKeys:
         """Return the records with these numbers."""
-        return RecordKeys(self.key[order], self.address[order], self.size[order], self.reach[order])
+        return RecordKeys(self.key[order], self.address[order], self.size[order])
 
 
 class Records(NamedTuple):
@@ -281,12 +270,6 @@ def fill_keys(data, address, noted):
         noted.key[i] = np.uint64(contig) << np.uint64(32) | np.uint64(place)
         noted.address[i] = address + at
         noted.size[i] = end - at
-        is_mapped = flags & IS_UNMAPPED == 0
-        span = np.int64(0)
-        if is_mapped:
-            cigar, n = cigar_of(data, at, end)
-            span = reference_span(data, cigar, n)
-        noted.reach[i] = (position + max(span, 1)) << 1 | np.int64(is_mapped)
         at = end
 
 

@@ -2,7 +2,7 @@
 
 Records stay in memory, or, if too many, in a file beside the output (`f5py.mapping.sorting.record_runs`). At the end
 their sizes determine where each block of a BAM file begins: threads gather and compress some blocks each, and one
-writes them. htslib writes SAM and CRAM.
+writes them. htslib writes SAM and CRAM, and the indexes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_output import BLOCKS_PER_JOB, RecordOutput
 from f5py.io.bam.indexed_output import index_suffix, write_index
@@ -28,7 +27,6 @@ from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
 from f5py.io.files.atomic_write import finish_pending
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import free_bytes
-from f5py.mapping.sorting.record_index import PlacedRecords, make_index
 from f5py.mapping.sorting.record_runs import RecordRuns, Records, copy_records
 from f5py.threads.interrupts import wait_for_event
 
@@ -42,7 +40,6 @@ _THREAD_MEGABYTES, _MEGABYTES = 128, 768
 _JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
 #: Bytes of records for htslib at a time.
 _CONVERTED_BYTES = 4 << 20
-_NO_CONTIG = _LOW = 0xFFFFFFFF
 #: Wait for the sorting thread after an interrupt, when htslib may be at work.
 _PATIENCE_SECONDS = 0.8
 #: Files still in use by threads; the process should end soon.
@@ -184,18 +181,15 @@ class SortedRecords:
                 index = outputs.enter_context(complete_output(self._path + self._suffix))
             file = outputs.enter_context(complete_output(self._path))
             with self._errors():
-                tells: NDArray[np.uint64] | None = None
                 with RecordOutput(
                     file, self._path, self._header, self._n_threads, self._reference_path, self._kind
                 ) as out:
                     if out.is_bam:
-                        tells = self._write_blocks(out)
+                        self._write_blocks(out)
                     else:
                         self._convert(out)
-                if index is not None and tells is not None:
-                    index.write(self._index(tells))
-                elif index is not None:
-                    self._index_by_htslib(file, index)
+                if index is not None:
+                    self._index(file, index)
             self._runs.check()  # what is not wanted any more gets no name
 
     def _convert(self, out: RecordOutput) -> None:
@@ -208,15 +202,15 @@ class SortedRecords:
             out.write(copy_records(records, offsets[first : end + 1], int(offsets[first]), int(offsets[end])))
             first = end
 
-    def _write_blocks(self, out: RecordOutput) -> NDArray[np.uint64]:
-        """Write the records as blocks; return their virtual offsets, and that of the end."""
+    def _write_blocks(self, out: RecordOutput) -> None:
+        """Write the records as blocks of a BAM file."""
         offsets = self._runs.offsets
         blocks = block_offsets(offsets)
-        sizes = np.zeros(len(blocks) - 1, np.int64)
-        of_job = min(max(len(sizes) // (_JOBS_OF_THREAD * self._n_threads), BLOCKS_PER_JOB), _MOST_BLOCKS_PER_JOB)
+        n = len(blocks) - 1
+        of_job = min(max(n // (_JOBS_OF_THREAD * self._n_threads), BLOCKS_PER_JOB), _MOST_BLOCKS_PER_JOB)
         most_blocks = max(self._runs.window_bytes // (BLOCK_BYTES * of_job), 1) * of_job
-        for begin in range(0, len(sizes), most_blocks):
-            end = min(begin + most_blocks, len(sizes))
+        for begin in range(0, n, most_blocks):
+            end = min(begin + most_blocks, n)
             first, last = _records_in(offsets, blocks[begin], blocks[end])
             records = self._runs.load(first, last)
             for block in range(begin, end, of_job):
@@ -224,22 +218,10 @@ class SortedRecords:
                 cuts = blocks[block : min(block + of_job, end) + 1]
                 i, j = _records_in(offsets, cuts[0], cuts[-1])
                 these = Records(records.addresses[i - first : j - first], records.memory)
-                out.put_later(partial(_made, these, offsets[i : j + 1], cuts, sizes[block:end]))
-        n_written = out.finish_blocks()
-        places = n_written - sizes.sum() + offsets_of(sizes)
-        block_of = np.searchsorted(blocks, offsets, "right") - 1
-        return (places[block_of] << 16 | offsets - blocks[block_of]).astype(np.uint64)
+                out.put_later(partial(_made, these, offsets[i : j + 1], cuts))
 
-    def _index(self, tells: NDArray[np.uint64]) -> bytes:
-        """Make the index of a BAM file from the virtual offsets of its records."""
-        noted = self._runs.noted
-        n_placed = int(np.searchsorted(noted.key, np.uint64(_NO_CONTIG << 32)))
-        key, reach = noted.key[:n_placed].astype(np.int64), noted.reach[:n_placed]
-        placed = PlacedRecords(key >> 32, ((key & _LOW) >> 1) - 1, reach >> 1, (reach & 1).astype(np.bool_))
-        lengths = np.array(self._header.lengths, np.int64)
-        return make_index(placed, len(noted.key) - n_placed, tells, lengths, self._suffix == ".csi")
-
-    def _index_by_htslib(self, file: BinaryIO, index: BinaryIO) -> None:
+    def _index(self, file: BinaryIO, index: BinaryIO) -> None:
+        """Index a BAM or CRAM file."""
         import pysam
 
         assert self._suffix is not None
@@ -294,13 +276,8 @@ def _records_in(offsets: NDArray[np.int64], begin: int, end: int) -> tuple[int, 
     return int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, end, "left"))
 
 
-def _made(
-    records: Records, offsets: NDArray[np.int64], cuts: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> list[bytes]:
-    """Compress the blocks between cuts, and fill in their sizes."""
+def _made(records: Records, offsets: NDArray[np.int64], cuts: NDArray[np.int64]) -> list[bytes]:
+    """Compress the blocks between cuts."""
     begin = int(cuts[0])
     text = copy_records(records, offsets, begin, int(cuts[-1]))
-    places = (cuts - begin).tolist()
-    blocks = [bgzf_block(text[i:j]) for i, j in pairwise(places)]
-    sizes[: len(blocks)] = [len(block) for block in blocks]
-    return blocks
+    return [bgzf_block(text[i:j]) for i, j in pairwise((cuts - begin).tolist())]
