@@ -22,7 +22,7 @@ from gpu_kernels import _Stopwatches
 from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
-from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.dsoft import find_candidates_of, strands_of
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.gpu.tiles import GpuTiles
@@ -72,11 +72,11 @@ def main() -> None:
     pool, scalar_pool = WorkerPool(arguments.threads), WorkerPool(arguments.scalar_threads)
     mapper = DarwinMapper.of(ready.index, ready.settings, pool)
     index, targets, integers = mapper.index, mapper.targets, mapper.integers
-    strands = ReadStrands.of(targets.bases, index.offsets, pool, 0)
-    table = find_candidates_of(strands, np.arange(len(index.names)), index, integers, pool, 0)
-    one = Extensions.of(strands.codes, index.offsets, table)
-    part = Extensions.of(strands.codes, index.offsets, table[:: arguments.scalar_part].copy())
-    few = Extensions.of(strands.codes, index.offsets, table[:40].copy())
+    strands = strands_of(targets.bases, index.offsets)
+    table = find_candidates_of(strands, index.offsets, np.arange(len(index.names)), index, integers, pool, 0)
+    one = Extensions.of(strands, index.offsets, table)
+    part = Extensions.of(strands, index.offsets, table[:: arguments.scalar_part].copy())
+    few = Extensions.of(strands, index.offsets, table[:40].copy())
     for plain in (False, True):
         extend_all(few, targets, integers, pool, plain)  # both are compiled now
 

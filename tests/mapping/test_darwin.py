@@ -13,7 +13,7 @@ from f5py.core.offsets import elements_of
 from f5py.mapping.darwin import extensions as column
 from f5py.mapping.darwin import gact
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.dsoft import find_candidates_of, strands_of
 from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.contigs import Contigs
@@ -181,8 +181,8 @@ def test_candidates_are_as_defined(spread: bool, data: st.DataObject):
     index = index_kmers(Contigs.of_codes(["a", "b", "c"], codes_of(letters), offsets), 5, pool)
     integers = darwin_integers(these, 5, (1, -1, -1, -1), len(letters))
     read_letters, read_offsets = joined([("r", read)])
-    strands = ReadStrands.of(codes_of(read_letters), read_offsets, pool, 0)
-    found = find_candidates_of(strands, np.array([-1]), index, integers, pool, 0)
+    strands = strands_of(codes_of(read_letters), read_offsets)
+    found = find_candidates_of(strands, read_offsets, np.array([-1]), index, integers, pool, 0)
     other = read[::-1].translate(str.maketrans("ACGT", "TGCA"))
     expected = [
         (0, reverse, *one)
@@ -207,10 +207,10 @@ def test_scores_of_pairs_are_exact(shared_data: Path, pool: WorkerPool):
             these = DarwinSettings(n_seeds=1 << 40, after_seed=after_seed)
             integers = darwin_integers(these, 14, SCHEMES[0], len(letters))
             letters, offsets = joined([(query, reads[query])])
-            strands = ReadStrands.of(codes_of(letters), offsets, pool, 0)
-            table = find_candidates_of(strands, np.array([-1]), index, integers, pool, 0)
+            strands = strands_of(codes_of(letters), offsets)
+            table = find_candidates_of(strands, offsets, np.array([-1]), index, integers, pool, 0)
             table = table[table[:, column.REVERSE] == (strand == "-")]
-            extensions = Extensions.of(strands.codes, offsets, table.copy())
+            extensions = Extensions.of(strands, offsets, table.copy())
             extend_all(extensions, targets, integers, pool)
             best = extensions.results[:, column.SCORE].max(initial=0)
             assert best <= int(numbers[2])

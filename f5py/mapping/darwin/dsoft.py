@@ -13,7 +13,8 @@ among them, so f5py spreads them over the read.
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,12 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
-from f5py.mapping.darwin.gact import make_strands
 from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, contig_at, look_up
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
 _COUNT_MASK = (1 << COUNT_BITS) - 1
+_COMPLEMENTS = np.array([3, 2, 1, 0, 4], np.uint8)
 
 
 @exact_inner
@@ -166,23 +167,17 @@ def find_candidates(queue, reads, strands, read_offsets, owns, seeds, offsets, i
     return done[:n_done], found[:n].copy().reshape(-1)
 
 
-class ReadStrands(NamedTuple):
-    """Both strands of reads."""
-
-    codes: NDArray[np.uint8]  # shape (2, offsets[-1]): see `f5py.mapping.darwin.extensions.Extensions`
-    offsets: NDArray[np.int64]  # shape (n + 1,)
-
-    @classmethod
-    def of(cls, codes: NDArray[np.uint8], offsets: NDArray[np.int64], pool: WorkerPool, number: int) -> ReadStrands:
-        """Make them."""
-        strands = np.empty((2, len(codes)), np.uint8)
-        lengths = np.diff(offsets)
-        pool.run(make_strands, longest_first(lengths, lengths > 0), codes, offsets, strands, order=number)
-        return cls(strands, offsets)
+def strands_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the codes of reads, and those of their reverse complements at the same places; shape (2, offsets[-1])."""
+    strands = np.stack([codes, _COMPLEMENTS[codes]])
+    for begin, end in pairwise(offsets.tolist()):
+        strands[1, begin:end] = strands[1, begin:end][::-1].copy()
+    return strands
 
 
 def find_candidates_of(
-    reads: ReadStrands,
+    strands: NDArray[np.uint8],
+    read_offsets: NDArray[np.int64],
     owns: NDArray[np.int64],
     index: ReferenceIndex,
     integers: NDArray[np.int64],
@@ -193,6 +188,8 @@ def find_candidates_of(
 
     Parameters
     ----------
+    strands : uint8, shape (2, read_offsets[-1])
+        See `strands_of`.
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
     index : ReferenceIndex
@@ -200,13 +197,13 @@ def find_candidates_of(
     number : int
         Of the batch.
     """
-    n = len(reads.offsets) - 1
+    n = len(read_offsets) - 1
     n_found = np.zeros(n, np.int64)
     results: list[Any] = []
-    lengths = np.diff(reads.offsets)
+    lengths = np.diff(read_offsets)
     pool.run(
-        collecting(find_candidates, results), longest_first(lengths, np.ones(n, np.bool_)), reads.codes, reads.offsets,
-        owns, index.seeds, index.offsets, integers, n_found, order=number,
+        collecting(find_candidates, results), longest_first(lengths, np.ones(n, np.bool_)), strands, read_offsets, owns,
+        index.seeds, index.offsets, integers, n_found, order=number,
     )  # fmt: skip
     sizes = n_found * N_CANDIDATE
     offsets = offsets_of(sizes)

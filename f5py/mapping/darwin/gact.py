@@ -288,27 +288,6 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
         )  # fmt: skip
 
 
-@exact_kernel
-def make_strands(queue, reads, codes, offsets, strands):
-    """Fill both strands of reads.
-
-    Parameters
-    ----------
-    codes : uint8, shape (offsets[-1],)
-        0 to 3, 4 for unknown bases.
-    offsets : int64, shape (n_reads + 1,)
-    strands : uint8, shape (2, offsets[-1])
-        Filled with the reads, and their reverse complements at the same places.
-    """
-    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
-        begin = offsets[reads[turned]]
-        end = offsets[reads[turned] + 1]
-        for i in range(end - begin):
-            base = codes[begin + i]
-            strands[0, begin + i] = base
-            strands[1, end - 1 - i] = 3 - base if base < 4 else 4
-
-
 @exact_inner
 def new_work():
     """Allocate arrays for `fill_tile`: bases, scores, cells."""

@@ -14,7 +14,7 @@ from f5py.compute.gpu.selection import AutoGpuScheduler
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.dsoft import find_candidates_of, strands_of
 from f5py.mapping.darwin.extensions import READ, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
@@ -114,8 +114,8 @@ class DarwinMapper:
 
     def write_pairs(self, batch: MappingBatch, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
         """Fill the hits of a batch of targets, which has codes, with chosen runs in the order of reads."""
-        strands = ReadStrands.of(batch.codes, batch.offsets, self.pool, batch.number)
-        extensions = Extensions.of(strands.codes, batch.offsets, table, batch.number, batch.share_of_input)
+        strands = strands_of(batch.codes, batch.offsets)
+        extensions = Extensions.of(strands, batch.offsets, table, batch.number, batch.share_of_input)
         extensions.results = results
         found = extensions.with_paths(np.arange(len(table)))
         self.tiles.compute(found)
@@ -125,9 +125,9 @@ class DarwinMapper:
     def _extended(self, batch: MappingBatch, owns: NDArray[np.int64]) -> Extensions:
         """Find and extend all candidates of reads."""
         self.before_stage("candidates")
-        strands = ReadStrands.of(batch.codes, batch.offsets, self.pool, batch.number)
-        table = find_candidates_of(strands, owns, self.index, self.integers, self.pool, batch.number)
-        extensions = Extensions.of(strands.codes, batch.offsets, table, batch.number, batch.share_of_input)
+        strands = strands_of(batch.codes, batch.offsets)
+        table = find_candidates_of(strands, batch.offsets, owns, self.index, self.integers, self.pool, batch.number)
+        extensions = Extensions.of(strands, batch.offsets, table, batch.number, batch.share_of_input)
         self.before_stage("tiles")
         self.tiles.compute(extensions)
         return extensions

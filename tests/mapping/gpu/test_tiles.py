@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from f5py.compute.gpu.device import GpuDevice
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands
+from f5py.mapping.darwin.dsoft import strands_of
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.gpu import tiles
@@ -133,11 +133,9 @@ def random_extensions(draw: st.DrawFn) -> tuple[Extensions, Targets]:
             )
         table.append((i, 0, i % 2, min(first, len(target) - 14), 0))
     offsets = offsets_of([len(read) for read in reads])
-    pool = WorkerPool(1)
-    strands = ReadStrands.of(np.concatenate(reads), offsets, pool, 0)
-    pool.close()
+    strands = strands_of(np.concatenate(reads), offsets)
     there = Targets(np.concatenate(targets), offsets_of([len(target) for target in targets]))
-    return Extensions.of(strands.codes, offsets, np.array(table, np.int64)), there
+    return Extensions.of(strands, offsets, np.array(table, np.int64)), there
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
