@@ -6,8 +6,6 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 
 _SMALL = 64
-#: So many ascending runs are merged, one after the other.
-_FEW_RUNS = 6
 #: Elements of the scratch of `sort_pairs`: two for every bucket, three for every pending range.
 SORT_SCRATCH = 512 + 3 * 256 * 8
 
@@ -103,45 +101,6 @@ def sort_pairs(x, y, begin, end, scratch):
                 elif n > 1:
                     _insert(x, y, at, end_of_bucket)
                 at = end_of_bucket
-
-
-@exact_inner
-def sort_runs(x, y, n, scratch):
-    """Sort the first `n` keys, all different, and `y` with them; fast if they are a few ascending runs."""
-    n_runs = 1
-    for i in range(1, n):
-        if x[i] < x[i - 1]:
-            n_runs += 1
-    if n <= _SMALL or n_runs > _FEW_RUNS:
-        sort_pairs(x, y, 0, n, scratch)
-        return
-    other_x = np.empty(n, np.uint64)
-    other_y = np.empty(n, np.int64)
-    end = 1
-    while end < n:
-        if x[end] > x[end - 1]:
-            end += 1
-            continue
-        begin = end  # of the run that is merged with all before it, from the back
-        end += 1
-        while end < n and x[end] > x[end - 1]:
-            end += 1
-        for i in range(begin, end):
-            other_x[i] = x[i]
-            other_y[i] = y[i]
-        left = begin - 1
-        right = end - 1
-        to = right
-        while right >= begin:
-            if left >= 0 and x[left] > other_x[right]:
-                x[to] = x[left]
-                y[to] = y[left]
-                left -= 1
-            else:
-                x[to] = other_x[right]
-                y[to] = other_y[right]
-                right -= 1
-            to -= 1
 
 
 @exact_kernel

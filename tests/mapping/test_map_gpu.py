@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from f5py.compute.gpu import selection, self_check
-from f5py.mapping.gpu import chains, joins, mems, pair_alignments, seeds
+from f5py.mapping.gpu import chains, mems, pair_alignments, seeds
 from f5py.mapping.run import mapper as mapping
 
 from ..made_data import ReadSet, run_command
@@ -34,7 +34,6 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
     monkeypatch.setattr(seeds, "_FEW_BASES", -1)
-    monkeypatch.setattr(joins, "_FEW_ANCHORS", -1)
     # a large arena takes the played device long to fill
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)

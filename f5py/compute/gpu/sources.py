@@ -29,21 +29,20 @@ KERNELS = {
     "map_seeds": ("seeds_find", "seeds_place", "seeds_sort"),
     "map_chain": ("chain_forward_warp", "chain_forward_block"),
     "map_look_back": ("chain_back",),
-    "map_join": ("join_chains",),
     "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
     "map_align": ("align_gather", "align_pairs"),
     "map_bands": ("align_bands",),
     "gact": ("gact_extend",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
-_UNFUSED = ("events", "scaling", "hmm", "site_hmm", "viterbi", "map_join")
+_UNFUSED = ("events", "scaling", "hmm", "site_hmm", "viterbi")
 #: Numbers below 2 ** -126 are zero, as on the CPU there, and nowhere else.
 _FLUSHED = ("hmm", "site_hmm")
 #: What only some kinds of results take, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": ("calls", "sites"), "site_hmm": ("sites",), "viterbi": ("rows",)}
 _OF_MAPPING = {
-    "map_seeds": "seeds", "map_chain": "chains", "map_look_back": "chains", "map_join": "joins",
-    "mems": "matches", "map_align": "alignments", "map_bands": "alignments", "gact": "tiles",
+    "map_seeds": "seeds", "map_chain": "chains", "map_look_back": "chains", "mems": "matches",
+    "map_align": "alignments", "map_bands": "alignments", "gact": "tiles",
 }  # fmt: skip
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_inner, exact_kernel
-from f5py.mapping._sorting_numba import sort_pairs, sort_runs
+from f5py.jit.kernel import exact_inner
+from f5py.mapping._sorting_numba import sort_pairs
 from f5py.mapping.settings import (
     BW,
     BW_LONG,
@@ -19,6 +19,8 @@ from f5py.mapping.settings import (
     MAX_SKIP,
     MIN_CNT,
     MIN_SC,
+    RESCUE_BASES,
+    RESCUE_RATIO,
     RMQ_CAPACITY,
 )
 
@@ -226,19 +228,13 @@ def _top_until(tops, rank):
     return top
 
 
-@exact_kernel
+@exact_inner
 def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch):
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
     Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
     largest priority, a bitmap those nearby. Mostly it is the one with the largest priority of all, which is known: only
     where it is not do anchors get into the tree.
-
-    Parameters
-    ----------
-    anchors, scores
-        See `f5py.mapping.chain.chaining.score_anchors`.
-    scratch : int64, shape (SORT_SCRATCH,)
     """
     x, y = anchors
     f, p = scores
@@ -250,7 +246,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     for i in range(n):
         y_keys[i] = (np.uint64(y[i] & 0xFFFFFFFF) << _HIGH) | np.uint64(i)
         anchor[i] = i
-    sort_runs(y_keys, anchor, n, scratch)
+    sort_pairs(y_keys, anchor, 0, n, scratch)
     rank = np.empty(n, np.int64)
     y_sorted = np.empty(n, np.int64)
     for r in range(n):
@@ -362,10 +358,10 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
 
 
 @exact_inner
-def is_worth_joining(y, chains, n_chains, read_length, integers, rescue_bases, rescue_ratio):
+def is_worth_joining(y, chains, n_chains, read_length, integers):
     """Return whether the first chain leaves so much of the read out that chains are joined over long gaps."""
     if integers[BW_LONG] <= integers[BW] or n_chains < 2:
         return False
     count = chains[0] & 0xFFFFFFFF
     span = np.int64(np.int32((y[count - 1] & 0xFFFFFFFF) - (y[0] & 0xFFFFFFFF)))
-    return read_length - span > rescue_bases or np.float32(span) > np.float32(read_length) * np.float32(rescue_ratio)
+    return read_length - span > RESCUE_BASES or np.float32(span) > np.float32(read_length) * np.float32(RESCUE_RATIO)

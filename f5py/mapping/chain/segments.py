@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.batch import Anchors
 from f5py.mapping.chain.chaining import score_anchors
@@ -36,31 +36,6 @@ N_COLUMNS = 5
 AT_A_TIME = 16
 #: Bits of a position on the read in what the GPU gets; above them is the span.
 SPAN_SHIFT = 24
-
-
-@exact_inner
-def begins_segment(x, at, reach):
-    """Return whether no chain comes to an anchor from the one before it, or from farther away."""
-    return x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach
-
-
-@exact_inner
-def pack_anchors(x, y, begin, n, packed, to):
-    """Pack anchors for a GPU: last base on the contig; span << SPAN_SHIFT | last base on the read."""
-    for k in range(n):
-        packed[to + k, 0] = x[begin + k] & _LOW
-        span = (y[begin + k] >> 32) & 0xFF
-        packed[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
-
-
-@exact_inner
-def unpack_chains(chains, at, n, offset, scores, begin):
-    """Fill the scores and predecessors of a segment that begins `offset` anchors into its read."""
-    f, p = scores
-    for k in range(n):
-        f[begin + k] = chains[at + k, 0]
-        parent = chains[at + k, 1]
-        p[begin + k] = parent + offset if parent >= 0 else -1
 
 
 @exact_kernel
@@ -90,7 +65,7 @@ def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, 
         work = np.int64(0)
         is_cut = 0
         for at in range(first + 1, last + 1):
-            if at == last or begins_segment(x, at, reach):
+            if at == last or x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach:
                 if at - begin < smallest:
                     score_anchors(anchors, first, begin, at, integers, gap_penalty, scores, marks)
                 else:
@@ -152,12 +127,15 @@ def pack_segments(queue, tasks, order, table, places, x, y, anchors):
     x, y
         Anchors.
     anchors : int32, shape (places[-1], 2)
-        Filled; see `pack_anchors`.
+        Filled: last base on the contig; span << SPAN_SHIFT | last base on the read.
     """
     for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
-            pack_anchors(x, y, begin, table[order[i], END] - begin, anchors, places[i])
+            for k in range(table[order[i], END] - begin):
+                span = (y[begin + k] >> 32) & 0xFF
+                anchors[places[i] + k, 0] = x[begin + k] & _LOW
+                anchors[places[i] + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
 
 
 @exact_kernel
@@ -175,7 +153,10 @@ def unpack_segments(queue, tasks, order, table, places, chains, f, p):
         for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             offset = begin - table[order[i], FIRST]
-            unpack_chains(chains, places[i], table[order[i], END] - begin, offset, (f, p), begin)
+            for k in range(table[order[i], END] - begin):
+                parent = chains[places[i] + k, 1]
+                f[begin + k] = chains[places[i] + k, 0]
+                p[begin + k] = parent + offset if parent >= 0 else -1
 
 
 def reach_of(parameters: Parameters) -> int:

@@ -8,9 +8,7 @@ from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.chain.joins import Joins
 from f5py.mapping.gpu.chains import GpuChaining
-from f5py.mapping.gpu.joins import GpuJoins
 from f5py.mapping.gpu.pair_alignments import GpuAlignments
 from f5py.mapping.gpu.seeds import GpuSeeds
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
@@ -55,7 +53,6 @@ class GpuMapping:
         self.seeds: GpuSeeds | None = None
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
         self.alignments: GpuAlignments | None = None
-        self.joins: GpuJoins | None = None
         if parameters.integers[AVA]:
             return
         try:
@@ -68,9 +65,6 @@ class GpuMapping:
                 memory -= self.alignments.n_bytes
             else:
                 console.note("map", f"{device.name} has no room for the reference: the CPU threads align")
-            if GpuJoins.suits(parameters) and GpuJoins.has_room(memory):
-                self.joins = GpuJoins(device, parameters, pool, memory // 2, max_bases, device.integrated)
-                memory -= self.joins.n_bytes
             if with_seeds and suits_gpu(parameters):
                 if GpuSeeds.has_room(index, memory):
                     self.seeds = GpuSeeds(device, index, parameters, pool, memory, max_bases, device.integrated)
@@ -100,7 +94,7 @@ class GpuMapping:
             self.chaining.compute(batch)
         made = None
         self._before_stage("chained hits")
-        chain_hits(batch, self._index, self._parameters, self._pool, self._join(batch))
+        chain_hits(batch, self._index, self._parameters, self._pool)
         if self.alignments is not None and not self.is_broken:
             self._before_stage("alignments")
             stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
@@ -113,17 +107,6 @@ class GpuMapping:
             align_hits(batch, self._index, self._parameters, self._pool, made)
         self._before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
-
-    def _join(self, batch: MappingBatch) -> Joins | None:
-        """Cut the first chains of a batch, and score their joins, if the GPU can."""
-        if self.joins is None or self.is_broken:
-            return None
-        joins = Joins.of(batch, self._parameters, self._pool)
-        try:
-            self.joins.join(joins)
-        except GpuFailure as problem:
-            self.chaining.give_up(problem)
-        return joins
 
     def _find_seeds(self, batch: MappingBatch) -> None:
         """Fill the anchors of a batch."""
@@ -139,7 +122,7 @@ class GpuMapping:
     def close(self) -> None:
         """Free the memory; no batch may be in progress."""
         try:
-            for one in (self.seeds, self.joins, self.alignments):
+            for one in (self.seeds, self.alignments):
                 if one is not None:
                     one.close()
         except GpuFailure:

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended, sort_pairs
 from f5py.mapping.align._pair_alignment_numba import KnownAlignments, new_room
 from f5py.mapping.align._stretches_numba import AnchoredRead
 from f5py.mapping.align.base_alignment import Aligner, align_hits_of_read
 from f5py.mapping.batch import ChainedHits, ContigColumns, Hits, MappingBatch
-from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
-from f5py.mapping.chain.joins import AS_CUT, JOINED, Joins, copy_chains, first_chains, made_room
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
 from f5py.mapping.hit_table import COUNT, FIRST, N_FIELDS, OPS
 from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
@@ -34,38 +33,31 @@ from f5py.mapping.hits._mapping_quality_numba import rank_reads
 from f5py.mapping.index.packed_bases import both_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
-from f5py.mapping.settings import AVA, BW_LONG, SPLICED, Parameters
+from f5py.mapping.settings import AVA, BW, BW_LONG, SPLICED, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: So many hits are ranked before workers would have come.
 _FEW_HITS = 1 << 14
+_ANY_DROP = (1 << 31) - 1
 
 
 @exact_inner
-def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
-    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`.
-
-    `cut` has the first chains, or no element: then they are cut here.
-    """
+def chains_of_read(read, anchors, read_length, parameters, out, scratch):
+    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`."""
     integers, floats, gap_penalty = parameters
     begin = anchors.offsets[read]
-    if cut.states.shape[0] > 0:
-        m = cut.n_anchors[read]
-        if cut.states[read] == AS_CUT:
-            copy_chains(cut, read, out)
-            return cut.n_chains[read], m
-        joined = cut.x[begin : begin + m], cut.y[begin : begin + m]
-    else:
-        n_chains, m, is_worth = first_chains(read, anchors, read_length, parameters, out, scratch)
-        if not is_worth:
-            return n_chains, m
-        joined = out.x[:m].copy(), out.y[:m].copy()
-    if cut.states.shape[0] > 0 and cut.states[read] == JOINED:
-        of_joins = cut.f[begin : begin + m], cut.p[begin : begin + m]
-    else:
-        of_joins = np.empty(m, np.int32), np.empty(m, np.int32)
-        score_long_joins(joined, m, integers, floats, gap_penalty, of_joins, scratch)
-    return cut_chains(joined, 0, m, integers, integers[BW_LONG], of_joins, out, scratch)
+    n_chains, m = cut_chains(
+        (anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers,
+        _ANY_DROP if integers[SPLICED] else integers[BW], (anchors.f, anchors.p), out, scratch,
+    )  # fmt: skip
+    is_single = integers[AVA] or integers[SPLICED]
+    if is_single or not is_worth_joining(out.y, out.sums, n_chains, read_length, integers):
+        return n_chains, m
+    sort_pairs(out.x, out.y, 0, m, scratch)
+    joined = out.x[:m].copy(), out.y[:m].copy()
+    scores = np.empty(m, np.int32), np.empty(m, np.int32)
+    score_long_joins(joined, m, integers, floats, gap_penalty, scores, scratch)
+    return cut_chains(joined, 0, m, integers, integers[BW_LONG], scores, out, scratch)
 
 
 @exact_inner
@@ -89,7 +81,7 @@ def close_gaps(hits, n_hits, x, y, n):
 
 
 @exact_inner
-def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch):
+def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
     """Turn the chains of a read into hits; return them, their number, and their anchors, x and y."""
     integers, floats, _ = parameters
     n = anchors.offsets[read + 1] - anchors.offsets[read]
@@ -99,7 +91,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scrat
     chains = np.empty(n, np.int64)
     n_chains = 0
     if n > 0:
-        n_chains, n = chains_of_read(read, anchors, length, parameters, cut, Chains(x, y, chains), scratch)
+        n_chains, n = chains_of_read(read, anchors, length, parameters, Chains(x, y, chains), scratch)
     hits = np.empty((n_chains, N_FIELDS), np.int64)
     if n_chains == 0:
         return hits, 0, x[:0], y[:0]
@@ -117,7 +109,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scrat
 
 
 @exact_kernel
-def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut, n_hits, n_anchors):
+def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, n_hits, n_anchors):
     """Find the hits of reads as far as chains tell.
 
     Parameters
@@ -127,8 +119,6 @@ def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut,
         Scored.
     contig_lengths : int64
     parameters : f5py.mapping.settings.Parameters
-    cut : f5py.mapping.chain.joins.CutChains
-        The first chains of all reads, or no element.
     n_hits, n_anchors : int64, shape (n_reads,)
         Filled.
 
@@ -151,7 +141,7 @@ def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut,
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
-        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch)
+        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch)
         n_hits[read] = m
         n_anchors[read] = x.shape[0]
         for j in range(m):
@@ -231,31 +221,19 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]
 
 
-def chain_hits(
-    batch: MappingBatch,
-    index: ReferenceIndex,
-    parameters: Parameters,
-    pool: WorkerPool,
-    joins: Joins | None = None,
-) -> float:
+def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> float:
     """Fill ``batch.chained`` from the scored anchors, of which only `rep_len` is kept.
 
     Return the seconds that all threads together have worked.
-
-    Parameters
-    ----------
-    joins : Joins, optional
-        The first chains, if they have been cut; those not yet joined that are to be are joined here.
     """
     anchors = batch.anchors
     assert anchors is not None
     n = len(batch)
     n_hits, n_anchors = np.zeros((2, n), np.int64)
-    cut = made_room(0, anchors) if joins is None else joins.cut
     results: list[Any] = []
     seconds = pool.run(
         collecting(chain_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, anchors,
-        np.diff(index.offsets), parameters, cut, n_hits, n_anchors, order=batch.number,
+        np.diff(index.offsets), parameters, n_hits, n_anchors, order=batch.number,
     )  # fmt: skip
     batch.anchors = anchors.without_places()
     offsets, anchor_offsets = offsets_of(n_hits), offsets_of(n_anchors)
