@@ -110,7 +110,6 @@ def sort_reads(queue, reads, x, y, offsets):
     Parameters
     ----------
     x, y : uint64, int64, shape (offsets[-1],)
-    offsets : int64, shape (n_reads + 1,)
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):

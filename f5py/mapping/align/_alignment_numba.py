@@ -74,37 +74,23 @@ def best_cell(h, first, last, best):
 
 @exact_inner
 def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, rows, cells):
-    """Compute all cells.
+    """Compute all cells; return score, best, best_t, best_q and whether the score has dropped.
+
+    `score` is that at the corner of both sequences; `best` the largest one above 0, and its place, -1 for none.
 
     Parameters
     ----------
-    target : uint8, shape (>= n + PAD,)
-    n : int
-    query : uint8, shape (>= m + PAD,)
-        The last base first.
-    m, band : int
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
+    target, query : uint8
+        `n` and `m` bases with `PAD` more elements; the query's last base first.
     right : int
         1 if of equal scores the later gap is taken.
     exact : bool
-        Find the best cell, and stop at a drop.
-    zdrop : int
+        Find the best cell, and stop at a drop of `zdrop`.
     state : int8, shape (>= 6 * (n + PAD),)
     h : int32, shape (>= n + PAD,)
         Used if `exact`.
     rows : int64, shape (>= n + m,)
-        Filled: index in `cells` of row 0 of each anti-diagonal.
-    cells : uint8
-        Filled.
-
-    Returns
-    -------
-    score : int
-        At the corner of both sequences.
-    best, best_t, best_q : int
-        Largest score above 0 and where it is; -1 for none.
-    dropped : bool
+        Filled: index in `cells`, which are filled, of row 0 of each anti-diagonal.
     """
     q = integers[Q]
     e = integers[E]

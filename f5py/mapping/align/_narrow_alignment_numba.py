@@ -38,16 +38,9 @@ FRONT, BEHIND = WIDE, 2 * WIDE
 def fill_narrow(target, n, query, m, integers, rows, cells):
     """Compute a global alignment within ``|i - j| <= NARROW``; ties go to the earlier gap.
 
-    Return the score at the corner of both sequences.
-
-    Parameters
-    ----------
-    target, query : uint8
-        Bases from `FRONT` on, with `BEHIND` more elements; the query's last base first. ``abs(n - m) <= NARROW``.
-    rows : int64, shape (>= n + m,)
-        Filled: index in `cells` of row 0 of each anti-diagonal.
-    cells : uint8, shape (>= WIDE * (n + m),)
-        Filled.
+    Return the score at the corner of both sequences. These have their bases from `FRONT` on, with `BEHIND` more
+    elements; the query's last base comes first. ``abs(n - m) <= NARROW``. `rows` and `cells` are filled as by `fill`;
+    there are ``WIDE * (n + m)`` cells.
     """
     q = integers[Q]
     q2 = integers[Q2]

@@ -124,25 +124,15 @@ def _width_for(n, m, band, score, integers):
 def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     """Align a stretch and append its path to `ops`, or copy its alignment if that is in `made`.
 
+    Return `ops` or a larger array, `n_ops`, and the results of `f5py.mapping.align._alignment_numba.fill`.
+
     Parameters
     ----------
-    reference : f5py.mapping.index.packed_bases.PackedBases
     strand : uint8
         Codes of bases.
-    stretch : Stretch
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
     ops : int64
         Operations, length << 4 | operation, of which there are `n_ops`.
     made : KnownAlignments
-    room : AlignmentScratch
-
-    Returns
-    -------
-    ops : int64
-        The array, or a larger one.
-    n_ops, score, best, best_t, best_q, dropped
-        See `f5py.mapping.align._alignment_numba.fill`.
     """
     r, n, s, m, kind, band, zdrop = stretch
     ops = grown(ops, n_ops + n + m + 2)

@@ -306,14 +306,8 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
 def ends_of_hit(hit, read, contigs, integers):
     """Choose the anchors between which a hit is aligned.
 
-    Returns
-    -------
-    first, count : int
-        The anchors that are left when the ends have been trimmed.
-    rs, qs, re, qe : int
-        Where the first and the last of them are cut.
-    rs0, qs0, re0, qe0 : int
-        How far the ends of the read are aligned at most.
+    Return the first and the number of those left when the ends have been trimmed; where the first and the last one are
+    cut, on reference and read; and how far the ends of the read are aligned at most.
     """
     x, y, strands, read_length = read
     reference = contigs.bases

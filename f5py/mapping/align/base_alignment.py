@@ -123,15 +123,9 @@ def _align(reference, strands, stretch, direction, aligner, introns, ops, n_ops)
 def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, n_ops):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
-    Parameters
-    ----------
-    introns : tuple of arrays, optional
-        Annotated introns (see `f5py.mapping.align._spliced_alignment_numba`) and scratch for matrices over introns;
-        with None the code of spliced reads is not compiled.
-    direction : int
-        `f5py.mapping.settings.FORWARD` or `BACKWARD`, of the transcript on the read; 0 for neither.
-    ops : int64
-        Operations of all hits of the read, length << 4 | operation, of which there are `n_ops`.
+    `introns` are annotated ones and scratch for matrices; with None the code of spliced reads is not compiled.
+    `direction` is that of the transcript on the read, 0 for neither. `ops` has the operations of all hits of the read,
+    length << 4 | operation.
     """
     hit = hits[h]
     x, y, strands, read_length = read

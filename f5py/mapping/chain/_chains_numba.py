@@ -38,20 +38,10 @@ class Chains(NamedTuple):
 
 @exact_inner
 def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
-    """Write the chains of `n` anchors from index `begin` on, in the order of their first anchors.
+    """Write the chains of `n` anchors from index `begin` on to `out`, in the order of their first anchors.
 
-    Parameters
-    ----------
-    anchors, scores
-        See `f5py.mapping.chain.chaining.score_anchors`.
-    max_drop : int
-        Score that a chain may lose on its way.
-    out : Chains
-        Filled.
-
-    Returns
-    -------
-    n_chains, n_chained : int
+    Anchors and scores are as of `f5py.mapping.chain.chaining.score_anchors`; a chain may lose `max_drop` of its score
+    on its way. Returns the numbers of chains and of their anchors.
     """
     x, y = anchors
     f, p = scores

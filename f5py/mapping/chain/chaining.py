@@ -37,19 +37,9 @@ def _gain(dr, dq, span, gap_penalty, of_introns):
 def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, marks):
     """Score the best chain that ends at each anchor of one read or segment, and its predecessor.
 
-    Parameters
-    ----------
-    anchors : tuple of uint64 and int64
-        Their x and y, of all reads, those of the read sorted by x.
-    first : int
-        The read's first anchor.
-    begin, end : int
-        The read's anchors, or those of a stretch that no chain enters or leaves.
-    scores : tuple of int32
-        Filled, one element an anchor: the score of the best chain that ends there; the index of its predecessor from
-        the first anchor of the read on, -1 for none.
-    marks : int32
-        Scratch, one element an anchor; filled with 0 here.
+    Anchors, x and y of all reads, are sorted by x within the read, which begins at `first`; no chain enters or leaves
+    those from `begin` to `end`. Scores are filled: that of the best chain, and the index of the predecessor from the
+    read's first anchor on, -1 for none; int32. `marks`, int32, is scratch.
     """
     x, y = anchors
     f, p = scores

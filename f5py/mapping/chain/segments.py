@@ -44,8 +44,6 @@ def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, 
 
     Parameters
     ----------
-    anchors, scores
-        See `f5py.mapping.chain.chaining.score_anchors`; filled for the anchors of small segments.
     offsets : int64, shape (n_reads + 1,)
     table : int64, shape (n, N_COLUMNS)
         Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
@@ -95,12 +93,8 @@ def score_segments(queue, order, table, anchors, integers, gap_penalty, scores):
 
     Parameters
     ----------
-    queue, order
-        See `f5py.threads.pool`; rows of `table`.
-    table : int64, shape (n, N_COLUMNS)
-        See `segment_reads`.
-    anchors, integers, gap_penalty, scores
-        See `f5py.mapping.chain.chaining.score_anchors`.
+    order : int64
+        Rows of `table`.
     """
     marks = np.empty(0, np.int32)
     for i in claimed_indices(work_counter(queue), order.shape[0]):
@@ -117,15 +111,9 @@ def pack_segments(queue, tasks, order, table, places, x, y, anchors):
 
     Parameters
     ----------
-    queue, tasks
+    tasks : int64
         `AT_A_TIME` segments each.
-    order : int64
-        Rows of the table.
-    table : int64
-        See `segment_reads`.
     places : int64, shape (len(order) + 1,)
-    x, y
-        Anchors.
     anchors : int32, shape (places[-1], 2)
         Filled: last base on the contig; span << SPAN_SHIFT | last base on the read.
     """
@@ -146,8 +134,6 @@ def unpack_segments(queue, tasks, order, table, places, chains, f, p):
     ----------
     chains : int32, shape (places[-1], 2)
         Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
-    f, p : int32, shape (n_anchors,)
-        Filled.
     """
     for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):

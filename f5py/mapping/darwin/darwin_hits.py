@@ -116,9 +116,7 @@ def mark_repeats(order, table, results, is_repeat):
     Parameters
     ----------
     order : int64
-        Rows, grouped by read, the best first.
-    table, results : int64
-        See `f5py.mapping.darwin.extensions`.
+        Rows of table and results, grouped by read, the best first.
     is_repeat : bool
         Filled.
     """
@@ -149,9 +147,6 @@ def count_runs(ops, op_offsets, n_runs):
     ----------
     ops : uint8, shape (op_offsets[-1],)
         Columns of all paths.
-    op_offsets : int64, shape (n + 1,)
-    n_runs : int64, shape (n,)
-        Filled.
     """
     for c in range(op_offsets.shape[0] - 1):
         n = 0
@@ -166,14 +161,10 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
 
     Parameters
     ----------
-    extensions, targets, target_offsets
-        See `f5py.mapping.darwin.gact.extend_candidates`.
     run_offsets : int64, shape (n + 1,)
         Runs of equal columns of each alignment.
     is_overlap : bool
         Give no mapping qualities.
-    hits : int64, shape (n, N_FIELDS)
-        Filled.
     runs : int64, shape (run_offsets[-1],)
         Filled: length << 4 | operation.
     """
@@ -232,7 +223,6 @@ def judge_reads(hits, first, n_hits, integers, floats):
     ----------
     hits : int64
         Those of a read from ``first[read]`` on, the best first.
-    first : int64
     n_hits : int64
         Their numbers; changed to those of the remaining hits.
     """

@@ -48,14 +48,8 @@ def _kmer(strand, at, k):
 def _candidates_of(strand, which, seeds, offsets, integers, bins, touched, found, n):
     """Append a strand's candidates to `found`; return `found`, the number of candidates and `touched`.
 
-    Parameters
-    ----------
-    which : tuple of int
-        The target that is the read, or -1; 1 for the reverse strand; the read.
-    bins : tuple of int32
-        By diagonals: bases of the read that the seeds of a bin cover, 0, and left so; where its last seed begins.
-    touched : int64
-        Scratch.
+    `which` has the target that is the read, or -1, 1 for the reverse strand, and the read. `bins` are, by diagonals,
+    the bases of the read that the seeds of a bin cover, 0, and left so, and where its last seed begins; int32.
     """
     own, reverse, read = which
     places = seeds.places
@@ -120,26 +114,16 @@ def _candidates_of(strand, which, seeds, offsets, integers, bins, touched, found
 def find_candidates(queue, reads, strands, read_offsets, owns, seeds, offsets, integers, n_found):
     """Find the candidates of reads.
 
+    Return the reads in the order of this thread, and their candidates, int64, shape (n * N_CANDIDATE,).
+
     Parameters
     ----------
-    strands, read_offsets
-        `f5py.mapping.darwin.extensions.Extensions`.
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
     seeds : f5py.mapping.index.reference_index.SeedIndex
         Places are those of the first bases of k-mers, among all.
-    offsets : int64, shape (n_targets + 1,)
-    integers : int64
-        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     n_found : int64, shape (n_reads,)
         Filled.
-
-    Returns
-    -------
-    done : int64
-        The reads in the order in which this thread took them.
-    found : int64, shape (n * N_CANDIDATE,)
-        Their candidates.
     """
     done = np.empty(16, np.int64)
     n_done = 0

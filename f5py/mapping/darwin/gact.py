@@ -263,17 +263,12 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
 
     Parameters
     ----------
-    queue, order
+    order : int64
         Rows of the table.
     extensions : tuple
         `f5py.mapping.darwin.extensions.Extensions.arrays`. Results are filled, and paths if there is room.
-    targets : uint8, shape (target_offsets[-1],)
-        Codes.
-    target_offsets : int64, shape (n_targets + 1,)
     plain : bool
         Fill tiles cell by cell.
-    integers : int64
-        See `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     """
     table, strands, offsets, results, ops, op_offsets = extensions
     work = new_work()

@@ -185,13 +185,8 @@ def rank_reads(queue, reads, read_offsets, hits, rep_len, parameters, with_align
 
     Parameters
     ----------
-    read_offsets : int64, shape (n_reads + 1,)
-        Where the bases of reads begin.
     hits : f5py.mapping.batch.Hits
         Changed; of each read the first ones stay.
-    rep_len : int64
-        See `f5py.mapping.batch.Anchors`.
-    parameters : f5py.mapping.settings.Parameters
     with_alignment : bool
         Without, hits are chains, which have their ranks.
     kept : int64, shape (n_reads,)

@@ -112,23 +112,15 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
 def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, n_hits, n_anchors):
     """Find the hits of reads as far as chains tell.
 
+    Return the reads in the order of this thread, their hits, int64, shape (n * N_FIELDS,), and the hits' anchors, x and
+    y.
+
     Parameters
     ----------
-    columns : f5py.mapping.batch.ReadColumns
     anchors : f5py.mapping.batch.Anchors
         Scored.
-    contig_lengths : int64
-    parameters : f5py.mapping.settings.Parameters
     n_hits, n_anchors : int64, shape (n_reads,)
         Filled.
-
-    Returns
-    -------
-    done : int64
-        The reads in the order in which this thread took them.
-    hits : int64, shape (n * N_FIELDS,)
-    x, y : uint64, int64
-        Their anchors.
     """
     done = np.empty(16, np.int64)
     n_done = 0
@@ -159,28 +151,19 @@ _INTRON_CELLS = 1 << 26
 def align_reads(queue, reads, columns, chained, contigs, integers, made, junctions, n_hits, n_ops):
     """Align the hits of reads base by base.
 
+    Return the reads in the order of this thread, their hits, int64, shape (n * N_FIELDS,), and CIGAR operations, length
+    << 4 | operation; `OPS` counts from the first one of the read.
+
     Parameters
     ----------
-    columns : f5py.mapping.batch.ReadColumns
     chained : f5py.mapping.batch.ChainedHits
         Anchors get flags.
-    contigs : f5py.mapping.batch.ContigColumns
-    integers : int64
-        Of `f5py.mapping.settings.Parameters`.
     made : f5py.mapping.align._pair_alignment_numba.KnownAlignments
         Each thread has a cursor of its own.
     junctions : int64, shape (n, 3), optional
         Of spliced reads: annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
     n_hits, n_ops : int64, shape (n_reads,)
         Filled.
-
-    Returns
-    -------
-    done : int64
-        The reads in the order in which this thread took them.
-    hits : int64, shape (n * N_FIELDS,)
-    ops : int64
-        Their CIGAR operations, length << 4 | operation; `OPS` counts from the first one of the read.
     """
     done = np.empty(16, np.int64)
     n_done = 0

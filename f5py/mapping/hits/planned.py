@@ -28,21 +28,13 @@ N_KEYS = 7
 def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
     """List the stretches that `align_reads` will align, as far as no score drops.
 
+    Return the reads in the order of this thread, and keys of
+    `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
+
     Parameters
     ----------
-    queue, reads, columns, chained, contigs
-        See `align_reads`.
-    integers : int64
-        Of `f5py.mapping.settings.Parameters`.
     n_planned : int64, shape (n_reads,)
         Filled.
-
-    Returns
-    -------
-    done : int64
-        The reads in the order in which this thread took them.
-    keys : int64, shape (n, N_KEYS)
-        See `f5py.mapping.align._pair_alignment_numba.KnownAlignments`.
     """
     done = np.empty(reads.shape[0], np.int64)
     n_done = 0

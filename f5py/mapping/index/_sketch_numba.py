@@ -20,8 +20,7 @@ def fill_codes(letters, codes):
 
     Parameters
     ----------
-    letters : uint8, shape (n,)
-    codes : uint8, shape (n,)
+    letters, codes : uint8, shape (n,)
         See `f5py.mapping.index.reference_index.codes_of`.
     """
     for i in range(letters.shape[0]):

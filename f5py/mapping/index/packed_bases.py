@@ -35,7 +35,9 @@ for _letters, _code in ((b"Aa", 0), (b"Cc", 1), (b"Gg", 2), (b"TtUu", 3), (b"SsY
 
 @exact_kernel
 def pack_letters(queue, pieces, size, letters, words, masks):
-    """Pack pieces of `size` letters, a multiple of 64.
+    """Pack pieces of `size` letters, a multiple of 64; return those that stand for several bases, but not for A.
+
+    These are letter << 2 | first base.
 
     Parameters
     ----------
@@ -45,11 +47,6 @@ def pack_letters(queue, pieces, size, letters, words, masks):
         Filled; 0 for unknown bases.
     masks : uint64, shape (n // 64,)
         Filled with a bit for each unknown base.
-
-    Returns
-    -------
-    ambiguous : int64
-        Letter << 2 | first base of letters that stand for several, but not for A.
     """
     ambiguous = np.empty(16, np.int64)
     n_ambiguous = 0
@@ -150,9 +147,7 @@ def codes_between(bases, begin, end, out):
     Parameters
     ----------
     bases : f5py.mapping.index.packed_bases.PackedBases
-    begin, end : int
     out : uint8, shape (end - begin,)
-        Filled.
     """
     unpack(bases, begin, end, out, 0)
 
@@ -163,13 +158,11 @@ def gather_letters(queue, pieces, bases, ambiguous, begins, offsets, letters):
 
     Parameters
     ----------
-    bases, ambiguous
+    ambiguous : int64
         See `f5py.mapping.index.packed_bases.BasePacker.packed`.
     begins : int64, shape (n,)
     offsets : int64, shape (n + 1,)
-        Of the pieces in `letters`.
-    letters : uint8, shape (offsets[-1],)
-        Filled.
+        Of the pieces in `letters`, uint8.
     """
     for t in claimed_indices(work_counter(queue), pieces.shape[0]):
         i = pieces[t]

@@ -166,9 +166,6 @@ def mark_minimizers(queue, pieces, size, bases, offsets, scheme, marks, counts):
 
     Parameters
     ----------
-    bases : f5py.mapping.index.packed_bases.PackedBases
-    offsets : int64, shape (n_contigs + 1,)
-    scheme : f5py.mapping.index._sketch_numba.Scheme
     marks : uint64, shape (n_bases // 64 + 1,)
         Zero; a bit is set for each minimizer.
     counts : uint32, shape (n_pieces, n_buckets)
@@ -285,7 +282,6 @@ def scatter_seeds(queue, pieces, size, bases, marks, layout, begins, buckets):
 
     Parameters
     ----------
-    layout : KeyLayout
     begins : int64, shape (n_pieces, n_buckets)
         Where those of each piece begin; overwritten.
     buckets : Buckets
@@ -343,22 +339,14 @@ def _sort_by_digit(values, carried, other_values, other_carried, low, n_bits, co
 
 @exact_kernel
 def sort_buckets(queue, chosen, buckets, layout, n_keys):
-    """Sort the seeds of buckets by key, those of a key in their order.
+    """Sort the seeds of buckets by key, those of a key in their order; count keys by their numbers of places.
+
+    Return how many keys have each number below `_FEW_PLACES`, and the numbers of the others.
 
     Parameters
     ----------
-    buckets : Buckets
-        Sorted.
-    layout : KeyLayout
     n_keys : int64, shape (n_buckets,)
         Filled with the number of distinct keys.
-
-    Returns
-    -------
-    few : int64, shape (_FEW_PLACES,)
-        How many keys have each number of places.
-    many : int64
-        Numbers of places of the keys that have more.
     """
     few = np.zeros(_FEW_PLACES, np.int64)
     many = np.empty(16, np.int64)
@@ -413,8 +401,6 @@ def fill_entries(queue, chosen, buckets, first_keys, layout, offsets, directory,
         Sorted.
     first_keys : int64, shape (n_buckets,)
         Keys of the buckets before.
-    layout : KeyLayout
-    offsets : int64, shape (n_contigs + 1,)
     directory, entries : uint32, uint64
         Filled; see `ReferenceIndex`.
     """

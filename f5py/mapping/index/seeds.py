@@ -91,14 +91,8 @@ def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
 def drop_frequent(entries, place, m, read_length, integers, dropped):
     """Drop the seeds with more places than `MID_OCC`, but for the rarest of a long stretch without others.
 
-    Parameters
-    ----------
-    entries : int64, shape (>= m,)
-        Number of places in the lowest `COUNT_BITS` bits.
-    place : int64, shape (>= m,)
-        Last base << 1, ascending, in the lowest 32 bits; bit 0 is not looked at.
-    dropped : uint8, shape (>= m,)
-        Zero; set for those that are not used.
+    `entries`, int64, have the number of places in the lowest `COUNT_BITS` bits, `place`, int64, last base << 1,
+    ascending, in the lowest 32; bit 0 is not looked at. `dropped`, uint8, is zero, and set for those that are not used.
     """
     count_mask = (1 << COUNT_BITS) - 1
     mid_occ = integers[MID_OCC]
@@ -128,12 +122,8 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
 def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
 
-    Parameters
-    ----------
-    minimizers : Minimizers
-        The first `n`; become the seeds. Bit 32 of a place marks a seed next to one with the same key.
-    room : tuple
-        Filled, one element a seed: int64, its entry of `look_up`; uint8, 1 if it is dropped; int64, scratch.
+    The first `n` become the seeds; bit 32 of a place marks one next to one with the same key. `room` is filled, an
+    element a seed: its entry of `look_up`; 1 if it is dropped; scratch.
     """
     key, place = minimizers
     entries, dropped, slots = room
@@ -178,25 +168,17 @@ def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
 def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
     """Find the sorted anchors of reads.
 
+    Return the reads in the order of this thread, their anchors, x and y, and span << 32 | last base of the used seeds.
+
     Parameters
     ----------
     bases, offsets : uint8, int64
         Codes of all reads.
-    index : f5py.mapping.index.reference_index.SeedIndex
     overlaps : tuple of int64
         For each read the rank of the first target without a smaller name, and the target that is the read, or -1; the
         rank of each target. Empty but for overlaps.
     sums : SeedSums
         Filled.
-
-    Returns
-    -------
-    done : int64
-        The reads in the order in which this thread took them.
-    x, y : uint64, int64
-        Their anchors, one read after the other.
-    seeds : int64
-        Span << 32 | last base of the seeds that were used.
     """
     places = index.places
     integers, floats = parameters.integers, parameters.floats
@@ -290,10 +272,8 @@ def gather(done, counts, offsets, source, target):
         Bytes.
     offsets : int64, shape (n_reads + 1,)
         In `target`.
-    source : uint8
-        One read of `done` after another.
-    target : uint8, shape (offsets[-1],)
-        Filled for `done`.
+    source, target : uint8
+        One read of `done` after another; filled for `done`.
     """
     at = 0
     for i in range(done.shape[0]):
@@ -349,18 +329,9 @@ def copy_to_places(
     source: NDArray,
     target: NDArray,
 ) -> None:
-    """Copy one thread's results of any type to the places of their reads, as bytes.
+    """Copy one thread's results of any type to the places of their reads, as bytes; see `gather`.
 
-    Parameters
-    ----------
-    done : int64
-        The reads in the order in which the thread took them.
-    counts, offsets : int64
-        Elements of each read, and where they begin in `target`.
-    source : array
-        One read of `done` after another.
-    target : array
-        Of elements of the same size. Filled for `done`.
+    Counts and offsets are those of elements, of which `target` has as large ones as `source`.
     """
     size = target.itemsize
     gather(done, counts * size, offsets * size, source.view(np.uint8), target.view(np.uint8))

@@ -152,23 +152,16 @@ def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> 
 
 @exact_kernel
 def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blocks):
-    """Write the bases before suffixes and their counts by block; convert suffixes to positions.
+    """Write the bases before suffixes and their counts by block; return the rows without such a base.
 
     Parameters
     ----------
-    queue, tasks
+    tasks : int64
         `_BLOCKS_AT_A_TIME` blocks each.
-    text : uint8
     text_starts, reference_starts : int64, shape (n_segments + 1,)
         Where segments begin, each with room for an end.
     suffixes : int32
         Starts in the text; replaced by starts in the reference's bases.
-    blocks : uint64, shape (n_blocks, 4)
-
-    Returns
-    -------
-    int64
-        Rows of the suffixes without a base before them.
     """
     ends = np.empty(16, np.int64)
     n_ends = 0
@@ -231,12 +224,10 @@ def extend_table(queue, tasks, n_entries, blocks, ends, first_rows, table):
 
     Parameters
     ----------
-    queue, tasks
+    tasks : int64
         `_ENTRIES_AT_A_TIME` entries each.
     n_entries : int
         Words of the shorter length.
-    blocks, ends, first_rows
-        Of an `FmIndex`.
     table : uint32, shape (>= 4 * n_entries, 2)
         First row and end of each word; filled up to ``4 * n_entries``.
     """
@@ -300,11 +291,8 @@ def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixe
 
     Parameters
     ----------
-    text : uint8
-    chunk_size : int
-        Symbols of a chunk.
-    n_symbols : int
-        Symbols that the suffixes of a bucket share.
+    chunk_size, n_symbols : int
+        Symbols of a chunk, and those that the suffixes of a bucket share.
     places : int64, shape (n_chunks, 5 ** n_symbols)
         Next row of each chunk and bucket, or zero; increased by the number of suffixes.
     suffixes : int32, shape (len(text),) or (0,)
@@ -328,23 +316,16 @@ def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixe
 def sort_buckets(queue, tasks, text, starts, n_symbols, suffixes, ranks):
     """Sort the suffixes of every bucket by their next `_KEY_SYMBOLS` symbols.
 
+    Return first row and end of the groups of equal suffixes so far; int64, shape (2 * n,).
+
     Parameters
     ----------
-    queue, tasks
+    tasks : int64
         `_BUCKETS_AT_A_TIME` buckets each.
-    text : uint8
-    starts : int64, shape (n_buckets + 1,)
-    n_symbols : int
-        Symbols that the suffixes of a bucket share.
     suffixes : int32
         Sorted in place.
     ranks : int32
         Filled with the first row of the equal suffixes so far.
-
-    Returns
-    -------
-    int64, shape (2 * n,)
-        First row and end of the groups of equal suffixes so far.
     """
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
@@ -394,13 +375,10 @@ def sort_groups(queue, tasks, groups, depth, suffixes, ranks):
 
     Parameters
     ----------
-    queue, tasks
+    tasks : int64
         `_GROUPS_AT_A_TIME` groups each.
     groups : int64, shape (2 * n,)
         First row and end of each.
-    depth : int
-    suffixes : int32, shape (n_rows,)
-        Sorted in place.
     ranks : int32, shape (n_rows,)
         By the start of the suffix in the text.
     """
@@ -432,8 +410,6 @@ def rank_groups(queue, tasks, groups, suffixes, ranks):
     ----------
     suffixes : int32, shape (n_rows,)
         As left by `sort_groups`; complements are undone.
-    ranks : int32, shape (n_rows,)
-        Filled for the suffixes of the groups.
     """
     left = np.empty(64, np.int64)
     n_left = 0

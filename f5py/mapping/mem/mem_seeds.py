@@ -341,22 +341,15 @@ def _no_anchors():
 
 @exact_kernel
 def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_length, integers, sums):
-    """Find the matches of reads, and their sorted anchors.
+    """Find the matches of reads, and their sorted anchors; return as `f5py.mapping.index.seeds.seed_reads`.
 
     Parameters
     ----------
     bases, offsets : uint8, int64
         Codes of all reads.
     index : FmIndex
-    contig_offsets : int64, shape (n_contigs + 1,)
-    min_length : int
     sums : SeedSums
         Filled.
-
-    Returns
-    -------
-    done, x, y, seeds
-        As `f5py.mapping.index.seeds.seed_reads`.
     """
     n_anchors, n_seeds, rep_len = sums
     places = index.places
@@ -398,27 +391,16 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
 
 @exact_kernel
 def anchors_of_found(queue, reads, offsets, first_read, contig_offsets, places, found, firsts, located, integers, sums):
-    """Find the sorted anchors of reads from a GPU's matches.
+    """Find the sorted anchors of reads from a GPU's matches; as `seed_reads_by_mems`.
 
     Parameters
     ----------
-    offsets : int64
-        Of the bases of all reads.
     first_read : int
         The first read of the GPU's round.
-    contig_offsets, places : int64, int32
-        Of the reference and its FM-index.
     found : int32, shape (n, N_COLUMNS)
         Matches, with their last bases in the output of ``mems_pack``, ascending.
     firsts : int32, shape (n,)
         Where the places of each begin in `located`.
-    located : int32
-    integers, sums
-        As of `seed_reads_by_mems`.
-
-    Returns
-    -------
-    done, x, y, seeds
     """
     n_anchors, n_seeds, rep_len = sums
     done = np.empty(16, np.int64)

@@ -159,25 +159,15 @@ def _split_operations(hit, ops, reference, r, strands, s, spread):
 
 @exact_kernel
 def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, sizes, counts):
-    """Make the records of reads.
+    """Make the records of reads; return the reads in the order of this thread, and their records.
 
     Parameters
     ----------
-    columns : f5py.mapping.batch.ReadColumns
-    found : f5py.mapping.batch.Hits
     rep_len : int64, shape (n_reads,)
         Bases under unused seeds.
-    contigs : f5py.mapping.batch.ContigColumns
     switches : int64, shape (N_SWITCHES,)
     sizes, counts : int64, shape (n_reads,)
         Filled with bytes, and records or lines.
-
-    Returns
-    -------
-    done : int64
-        Reads, in the order of this thread.
-    out : uint8
-        Their records.
     """
     letters, qualities, offsets, names, name_offsets, tags, tag_offsets, codes = columns
     hits, hit_offsets, ops = found
@@ -384,12 +374,11 @@ def _append_share(out, at, value):
 
 @exact_kernel
 def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, sizes, counts):
-    """Make the PAF lines of reads.
+    """Make the PAF lines of reads; as `records_of_reads`.
 
     Parameters
     ----------
-    queue, reads, columns, found, rep_len, contigs, switches, sizes, counts
-        See `f5py.mapping.output.records.records_of_reads`, also for the results.
+    switches : int64, shape (N_SWITCHES,)
     """
     offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
     hits, hit_offsets, ops = found

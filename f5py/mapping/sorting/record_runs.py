@@ -257,8 +257,6 @@ def fill_keys(data, address, noted):
         As many whole records as `noted` has room for.
     address : int
         Of the first one.
-    noted : RecordKeys
-        Filled.
     """
     at = np.int64(0)
     for i in range(noted.key.shape[0]):
