@@ -22,8 +22,6 @@ def fill_marks(queue, reads, alignments, bases, base_offsets, letters, kmer, mar
 
     Parameters
     ----------
-    bases, base_offsets : uint8, int64
-        Of the reads as sequenced.
     letters : uint8, shape (2, 256)
         Reference letter of each read letter, for the forward and the reverse strand.
     kmer : pair of int

@@ -307,8 +307,6 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, noise, 
         Event means, padded after a lane's last event with finite values.
     emissions : Emissions
         With correlated noise, after a lane's last k-mer `inverse` must be 0.
-    n_events, n_kmers : int64, shape (16,)
-    events_per_base : float64, shape (16,)
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """
@@ -452,7 +450,6 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
 
     Parameters
     ----------
-    events_per_base : float64, shape (n,)
     numbers : float32, shape (n, 3)
     """
     for i in range(var.shape[0]):

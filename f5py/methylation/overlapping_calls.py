@@ -82,10 +82,6 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
     used : bool, shape (n_reads,)
     places : int32, int64, int64, shape (n_reads,)
         Contigs, starts and ends of the alignments.
-    n_spans : int
-        Earlier alignments.
-    spans : SpanTable
-        Large enough for all.
     earlier : int64, shape (n_reads,)
         Filled with the same read's preceding alignment, or -1.
     """
@@ -132,7 +128,6 @@ def drop_overlapping(earlier, contig, spans, calls):
     ----------
     earlier : int64, shape (n_reads,)
         See `add_spans`.
-    contig : int32, shape (n_reads,)
     calls : f5py.core.batch.Calls
         Changed.
     """

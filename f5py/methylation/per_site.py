@@ -102,8 +102,6 @@ def list_sites(queue, reads, alignments, motifs, span, groups, windows, sites, c
     ----------
     span : int
         Number of bases that determine a k-mer's densities.
-    sites : SiteListing
-        Filled.
     calls : f5py.core.batch.Calls
         Of sites; filled except for the log-likelihoods.
     """
@@ -135,10 +133,6 @@ def order_sites(queue, one, k, groups, windows, sites, order):
 
     Parameters
     ----------
-    queue, one
-        Of a single task.
-    groups, windows, sites
-        As of `list_sites`.
     order : int64, shape (n,)
         Indices in the batch's calls.
     """
@@ -174,12 +168,6 @@ def score_sites(queue, tasks, batch, model, motifs, noise, groups, windows, site
 
     Parameters
     ----------
-    tasks : int64, shape (ceil(n / WINDOWS_PER_TASK),)
-        Numbers of tasks.
-    batch, model, motifs, noise
-        As of `f5py.methylation.group_scores.score_groups`.
-    groups, windows, sites, order
-        As of `order_sites`.
     of_read : int64, shape (n_group_slots,)
         Read of each group.
     found : SiteLikelihoods

@@ -352,8 +352,6 @@ def copy_all_events(queue, reads, signals, places, found, events):
 
     Parameters
     ----------
-    signals, places, found
-        As of `find_all_events`.
     events : f5py.core.batch.Events
         Filled, but for the offsets; only the means if `start` is empty.
     """

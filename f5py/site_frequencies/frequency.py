@@ -247,8 +247,6 @@ def split_groups(text, offsets, firsts, lasts, numbers, reverse, masks, rows, po
     offsets : int64, shape (n + 1,)
     firsts, lasts, numbers : int64, shape (n,)
         Start, end and number of motifs of each row.
-    masks : two of uint8
-        See `f5py.core.motifs.MotifCodes`; forward and reverse.
     rows, positions : int64, shape (offsets[-1] + n,)
         Filled: the row of each site, and the 0-based position of its first base.
     """

@@ -218,8 +218,6 @@ def split_keys(name, place, offset_forward, offset_reverse, partition, contig, s
 
     Parameters
     ----------
-    name, place
-        See `SiteCountTable`.
     offset_forward, offset_reverse : int
         From a motif's first base to its modified base.
     """

@@ -292,8 +292,6 @@ def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, m
     text_starts, text_sizes : int64 and int32, shape (n,)
     firsts, lasts : int64, shape (n,)
         0-based positions of the first and the last motif.
-    masks_forward, masks_reverse : uint8
-        See `f5py.core.motifs.MotifCodes`.
     """
     starts = np.empty(1 << 10, np.int64)
     n_rows = np.int64(0)

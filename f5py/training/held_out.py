@@ -37,10 +37,6 @@ def held_out(text, offsets, share, chosen):
     ----------
     text, offsets : uint8, int64, shape (offsets[-1],), (n + 1,)
         Names.
-    share : float
-        From 0 to 1.
-    chosen : bool, shape (n,)
-        Filled.
     """
     limit = np.uint64(share * 2.0**32)
     for i in range(chosen.shape[0]):
@@ -59,12 +55,8 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
 
     Parameters
     ----------
-    alignments
-        Arrays of a `ReadBatch`.
     numbers : int64, shape (n_contigs,)
         Numbers of the contigs in `first_block`, or -1.
-    block_bases : int
-        Bases of a block.
     first_block : int64
         Of each contig.
     is_pile, is_tested : bool

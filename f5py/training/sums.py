@@ -74,10 +74,6 @@ def mark_all(queue, reads, alignments, motifs, truth):
     ----------
     alignments : f5py.core.batch.Alignments
         Its reference is changed.
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
-    truth : tuple
-        The fields of `f5py.training.sums.SiteTruth`.
     """
     first_of_contig, positions, states, is_given = truth
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
@@ -152,10 +148,6 @@ def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
 
     Parameters
     ----------
-    batch, rows, model
-        See `add_rows`.
-    plain : int32, shape (n_kmers,)
-        See `add_rows`.
     weights : float32, shape (n_rows, 2 * REACH + 1)
         In the order of `rows`.
     own_shift : float64, shape (n,)
@@ -253,10 +245,8 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
 
     Parameters
     ----------
-    used, tested : bool, shape (n,)
     batch : f5py.core.batch.BatchView
         The reference is marked.
-    rows : f5py.core.batch.Rows
     weights : tuple of float32, shape (n_rows, 2 * REACH + 1), and float64, shape (n,)
         Weights and shifts; see `weights_all`.
     model : tuple
