@@ -9,31 +9,12 @@ in place.
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner
-from f5py.jit.simd_int import (
-    LANES,
-    add,
-    bits32,
-    choose,
-    either,
-    equal,
-    first_of_32,
-    greater,
-    larger,
-    largest,
-    load8,
-    load32,
-    splat8,
-    splat32,
-    store8,
-    store32,
-    sub,
-    widen,
-)  # fmt: skip
 from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 
 #: Bytes after the end of every sequence and array.
-PAD = 2 * LANES
+PAD = 2 * simd.LANES
 LOWEST = -(1 << 30)
 # Bits of a cell: 0 to 4 for where its score comes from, and which gaps go on.
 BITS = 8, 16, 32, 64
@@ -54,10 +35,10 @@ def best_cell(h, first, last, best):
         return last
     n = last - first + 1
     whole = ((n - 1) >> 2) << 2
-    lanes = splat32(best)
+    lanes = simd.splat32(best)
     chosen = np.int64(1) << 62
-    for b in range(first, last, LANES):
-        bits = np.int64(bits32(equal(load32(h, b), lanes)))
+    for b in range(first, last, simd.LANES):
+        bits = np.int64(simd.bits32(simd.equal(simd.load32(h, b), lanes)))
         while bits:
             low = bits & -bits
             bits ^= low
@@ -99,30 +80,30 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
     qe = q + e
     qe2 = q2 + e2
     length = n + PAD
-    u = LANES
+    u = simd.LANES
     v = u + length
     x = v + length
     y = x + length
     x2 = y + length
     y2 = x2 + length
-    tie = splat8(right)
-    zero = splat8(0)
-    match = splat8(integers[MATCH])
-    mismatch = splat8(-integers[MISMATCH])
-    other = splat8(N_SCORE)
-    three = splat8(3)
-    vq = splat8(q)
-    vq2 = splat8(q2)
-    vqe = splat8(qe)
-    vqe2 = splat8(qe2)
-    one = splat8(1)
-    two = splat8(2)
-    four = splat8(4)
-    bit1 = splat8(BITS[0])
-    bit2 = splat8(BITS[1])
-    bit3 = splat8(BITS[2])
-    bit4 = splat8(BITS[3])
-    lowest = splat32(LOWEST)
+    tie = simd.splat8(right)
+    zero = simd.splat8(0)
+    match = simd.splat8(integers[MATCH])
+    mismatch = simd.splat8(-integers[MISMATCH])
+    other = simd.splat8(N_SCORE)
+    three = simd.splat8(3)
+    vq = simd.splat8(q)
+    vq2 = simd.splat8(q2)
+    vqe = simd.splat8(qe)
+    vqe2 = simd.splat8(qe2)
+    one = simd.splat8(1)
+    two = simd.splat8(2)
+    four = simd.splat8(4)
+    bit1 = simd.splat8(BITS[0])
+    bit2 = simd.splat8(BITS[1])
+    bit3 = simd.splat8(BITS[2])
+    bit4 = simd.splat8(BITS[3])
+    lowest = simd.splat32(LOWEST)
 
     best = 0
     best_t = -1
@@ -161,55 +142,55 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
         h_best = lowest
         b = st + ((en - st) >> 5 << 5)
         while b >= st:
-            tb = load8(target, b)
-            qb = load8(query, query_at + b)
-            s = choose(equal(tb, qb), match, mismatch)
-            s = choose(greater(larger(tb, qb), three), other, s)
-            vb = load8(state, v + b - 1)
-            ub = load8(state, u + b)
-            a1 = add(load8(state, x + b - 1), vb)
-            b1 = add(load8(state, y + b), ub)
-            a2 = add(load8(state, x2 + b - 1), vb)
-            b2 = add(load8(state, y2 + b), ub)
-            cell = choose(greater(add(a1, tie), s), one, zero)
-            s = larger(s, a1)
-            cell = choose(greater(add(b1, tie), s), two, cell)
-            s = larger(s, b1)
-            cell = choose(greater(add(a2, tie), s), three, cell)
-            s = larger(s, a2)
-            cell = choose(greater(add(b2, tie), s), four, cell)
-            s = larger(s, b2)
-            store8(state, u + b, sub(s, vb))
-            v_new = sub(s, ub)
-            store8(state, v + b, v_new)
-            sq = sub(s, vq)
-            a1 = sub(a1, sq)
-            b1 = sub(b1, sq)
-            sq = sub(s, vq2)
-            a2 = sub(a2, sq)
-            b2 = sub(b2, sq)
-            store8(state, x + b, sub(larger(a1, zero), vqe))
-            store8(state, y + b, sub(larger(b1, zero), vqe))
-            store8(state, x2 + b, sub(larger(a2, zero), vqe2))
-            store8(state, y2 + b, sub(larger(b2, zero), vqe2))
-            cell = either(cell, choose(greater(add(a1, tie), zero), bit1, zero))
-            cell = either(cell, choose(greater(add(b1, tie), zero), bit2, zero))
-            cell = either(cell, choose(greater(add(a2, tie), zero), bit3, zero))
-            cell = either(cell, choose(greater(add(b2, tie), zero), bit4, zero))
-            store8(cells, row + b, cell)
+            tb = simd.load8(target, b)
+            qb = simd.load8(query, query_at + b)
+            s = simd.choose(simd.equal(tb, qb), match, mismatch)
+            s = simd.choose(simd.greater(simd.larger(tb, qb), three), other, s)
+            vb = simd.load8(state, v + b - 1)
+            ub = simd.load8(state, u + b)
+            a1 = simd.add(simd.load8(state, x + b - 1), vb)
+            b1 = simd.add(simd.load8(state, y + b), ub)
+            a2 = simd.add(simd.load8(state, x2 + b - 1), vb)
+            b2 = simd.add(simd.load8(state, y2 + b), ub)
+            cell = simd.choose(simd.greater(simd.add(a1, tie), s), one, zero)
+            s = simd.larger(s, a1)
+            cell = simd.choose(simd.greater(simd.add(b1, tie), s), two, cell)
+            s = simd.larger(s, b1)
+            cell = simd.choose(simd.greater(simd.add(a2, tie), s), three, cell)
+            s = simd.larger(s, a2)
+            cell = simd.choose(simd.greater(simd.add(b2, tie), s), four, cell)
+            s = simd.larger(s, b2)
+            simd.store8(state, u + b, simd.sub(s, vb))
+            v_new = simd.sub(s, ub)
+            simd.store8(state, v + b, v_new)
+            sq = simd.sub(s, vq)
+            a1 = simd.sub(a1, sq)
+            b1 = simd.sub(b1, sq)
+            sq = simd.sub(s, vq2)
+            a2 = simd.sub(a2, sq)
+            b2 = simd.sub(b2, sq)
+            simd.store8(state, x + b, simd.sub(simd.larger(a1, zero), vqe))
+            simd.store8(state, y + b, simd.sub(simd.larger(b1, zero), vqe))
+            simd.store8(state, x2 + b, simd.sub(simd.larger(a2, zero), vqe2))
+            simd.store8(state, y2 + b, simd.sub(simd.larger(b2, zero), vqe2))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(a1, tie), zero), bit1, zero))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(b1, tie), zero), bit2, zero))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(a2, tie), zero), bit3, zero))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(b2, tie), zero), bit4, zero))
+            simd.store8(cells, row + b, cell)
             if exact:
-                hb = add(load32(h, b), widen(v_new))
-                store32(h, b, hb)
-                if en - b < LANES - 1:
-                    hb = choose(first_of_32(en - b + 1), hb, lowest)
-                h_best = larger(h_best, hb)
-            b -= LANES
+                hb = simd.add(simd.load32(h, b), simd.widen(v_new))
+                simd.store32(h, b, hb)
+                if en - b < simd.LANES - 1:
+                    hb = simd.choose(simd.first_of_32(en - b + 1), hb, lowest)
+                h_best = simd.larger(h_best, hb)
+            b -= simd.LANES
         last_h += np.int64(state[v + en])
         at += en - st + 1
         st_before = st
         en_before = en
         if exact:
-            here = np.int64(largest(h_best))
+            here = np.int64(simd.largest(h_best))
             if here > best:
                 best_t = best_cell(h, st, en, here)
                 best_q = d - best_t

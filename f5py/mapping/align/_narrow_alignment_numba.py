@@ -7,31 +7,15 @@ one, on the others the columns do.
 
 import numpy as np
 
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner
-from f5py.jit.simd_int import (
-    WIDE,
-    add,
-    choose,
-    either,
-    equal,
-    from_before,
-    from_behind,
-    greater,
-    lane64,
-    lanes64,
-    larger,
-    load8x64,
-    splat8x64,
-    store8x64,
-    sub,
-)  # fmt: skip
 from f5py.mapping.align._alignment_numba import BITS, border
 from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 
 #: The band: cells with ``|i - j|`` up to this.
-NARROW = WIDE - 1
+NARROW = simd.WIDE - 1
 #: Bytes before and after the bases of a sequence.
-FRONT, BEHIND = WIDE, 2 * WIDE
+FRONT, BEHIND = simd.WIDE, 2 * simd.WIDE
 
 
 @exact_inner
@@ -44,26 +28,26 @@ def fill_narrow(target, n, query, m, integers, rows, cells):
     """
     q = integers[Q]
     q2 = integers[Q2]
-    numbers = lanes64()
-    zero = splat8x64(0)
-    match = splat8x64(integers[MATCH])
-    mismatch = splat8x64(-integers[MISMATCH])
-    other = splat8x64(N_SCORE)
-    one = splat8x64(1)
-    two = splat8x64(2)
-    three = splat8x64(3)
-    four = splat8x64(4)
-    bit1 = splat8x64(BITS[0])
-    bit2 = splat8x64(BITS[1])
-    bit3 = splat8x64(BITS[2])
-    bit4 = splat8x64(BITS[3])
-    vq = splat8x64(q)
-    vq2 = splat8x64(q2)
-    vqe = splat8x64(q + integers[E])
-    vqe2 = splat8x64(q2 + integers[E2])
-    opened = splat8x64(-q - integers[E])
-    opened2 = splat8x64(-q2 - integers[E2])
-    last_lane = equal(numbers, splat8x64(WIDE - 1))
+    numbers = simd.lanes64()
+    zero = simd.splat8x64(0)
+    match = simd.splat8x64(integers[MATCH])
+    mismatch = simd.splat8x64(-integers[MISMATCH])
+    other = simd.splat8x64(N_SCORE)
+    one = simd.splat8x64(1)
+    two = simd.splat8x64(2)
+    three = simd.splat8x64(3)
+    four = simd.splat8x64(4)
+    bit1 = simd.splat8x64(BITS[0])
+    bit2 = simd.splat8x64(BITS[1])
+    bit3 = simd.splat8x64(BITS[2])
+    bit4 = simd.splat8x64(BITS[3])
+    vq = simd.splat8x64(q)
+    vq2 = simd.splat8x64(q2)
+    vqe = simd.splat8x64(q + integers[E])
+    vqe2 = simd.splat8x64(q2 + integers[E2])
+    opened = simd.splat8x64(-q - integers[E])
+    opened2 = simd.splat8x64(-q2 - integers[E2])
+    last_lane = simd.equal(numbers, simd.splat8x64(simd.WIDE - 1))
     u = opened
     v = opened
     x = opened
@@ -71,76 +55,76 @@ def fill_narrow(target, n, query, m, integers, rows, cells):
     x2 = opened2
     y2 = opened2
     n_diagonals = n + m - 1
-    corner = n - 1 - (((n_diagonals - 1) >> 1) - WIDE // 2 + 1)  # its lane
+    corner = n - 1 - (((n_diagonals - 1) >> 1) - simd.WIDE // 2 + 1)  # its lane
     score = np.int64(0)
     for d in range(n_diagonals):
-        first = (d >> 1) - WIDE // 2 + 1  # the row of lane 0
+        first = (d >> 1) - simd.WIDE // 2 + 1  # the row of lane 0
         if d & 1:
-            v = from_before(v, opened)
-            x = from_before(x, opened)
-            x2 = from_before(x2, opened2)
-            u = choose(last_lane, opened, u)
-            y = choose(last_lane, opened, y)
-            y2 = choose(last_lane, opened2, y2)
+            v = simd.from_before(v, opened)
+            x = simd.from_before(x, opened)
+            x2 = simd.from_before(x2, opened2)
+            u = simd.choose(last_lane, opened, u)
+            y = simd.choose(last_lane, opened, y)
+            y2 = simd.choose(last_lane, opened2, y2)
         else:
-            u = from_behind(u)
-            y = from_behind(y)
-            y2 = from_behind(y2)
-        if d < WIDE:
-            edge = splat8x64(border(d, integers) - border(d + 1, integers))
-            top = equal(numbers, splat8x64(-first))
-            v = choose(top, edge, v)
-            x = choose(top, opened, x)
-            x2 = choose(top, opened2, x2)
-            left = equal(numbers, splat8x64(d - first))
-            u = choose(left, edge, u)
-            y = choose(left, opened, y)
-            y2 = choose(left, opened2, y2)
-        tb = load8x64(target, FRONT + first)
-        qb = load8x64(query, FRONT + m - 1 - d + first)
-        s = choose(equal(tb, qb), match, mismatch)
-        s = choose(greater(larger(tb, qb), three), other, s)
-        a1 = add(x, v)
-        b1 = add(y, u)
-        a2 = add(x2, v)
-        b2 = add(y2, u)
-        cell = choose(greater(a1, s), one, zero)
-        s = larger(s, a1)
-        cell = choose(greater(b1, s), two, cell)
-        s = larger(s, b1)
-        cell = choose(greater(a2, s), three, cell)
-        s = larger(s, a2)
-        cell = choose(greater(b2, s), four, cell)
-        s = larger(s, b2)
+            u = simd.from_behind(u)
+            y = simd.from_behind(y)
+            y2 = simd.from_behind(y2)
+        if d < simd.WIDE:
+            edge = simd.splat8x64(border(d, integers) - border(d + 1, integers))
+            top = simd.equal(numbers, simd.splat8x64(-first))
+            v = simd.choose(top, edge, v)
+            x = simd.choose(top, opened, x)
+            x2 = simd.choose(top, opened2, x2)
+            left = simd.equal(numbers, simd.splat8x64(d - first))
+            u = simd.choose(left, edge, u)
+            y = simd.choose(left, opened, y)
+            y2 = simd.choose(left, opened2, y2)
+        tb = simd.load8x64(target, FRONT + first)
+        qb = simd.load8x64(query, FRONT + m - 1 - d + first)
+        s = simd.choose(simd.equal(tb, qb), match, mismatch)
+        s = simd.choose(simd.greater(simd.larger(tb, qb), three), other, s)
+        a1 = simd.add(x, v)
+        b1 = simd.add(y, u)
+        a2 = simd.add(x2, v)
+        b2 = simd.add(y2, u)
+        cell = simd.choose(simd.greater(a1, s), one, zero)
+        s = simd.larger(s, a1)
+        cell = simd.choose(simd.greater(b1, s), two, cell)
+        s = simd.larger(s, b1)
+        cell = simd.choose(simd.greater(a2, s), three, cell)
+        s = simd.larger(s, a2)
+        cell = simd.choose(simd.greater(b2, s), four, cell)
+        s = simd.larger(s, b2)
         before = u
-        u = sub(s, v)
-        v = sub(s, before)
-        sq = sub(s, vq)
-        a1 = larger(sub(a1, sq), zero)
-        b1 = larger(sub(b1, sq), zero)
-        sq = sub(s, vq2)
-        a2 = larger(sub(a2, sq), zero)
-        b2 = larger(sub(b2, sq), zero)
-        x = sub(a1, vqe)
-        y = sub(b1, vqe)
-        x2 = sub(a2, vqe2)
-        y2 = sub(b2, vqe2)
-        cell = either(cell, choose(greater(a1, zero), bit1, zero))
-        cell = either(cell, choose(greater(b1, zero), bit2, zero))
-        cell = either(cell, choose(greater(a2, zero), bit3, zero))
-        cell = either(cell, choose(greater(b2, zero), bit4, zero))
-        store8x64(cells, WIDE * d, cell)
-        rows[d] = WIDE * d - first
+        u = simd.sub(s, v)
+        v = simd.sub(s, before)
+        sq = simd.sub(s, vq)
+        a1 = simd.larger(simd.sub(a1, sq), zero)
+        b1 = simd.larger(simd.sub(b1, sq), zero)
+        sq = simd.sub(s, vq2)
+        a2 = simd.larger(simd.sub(a2, sq), zero)
+        b2 = simd.larger(simd.sub(b2, sq), zero)
+        x = simd.sub(a1, vqe)
+        y = simd.sub(b1, vqe)
+        x2 = simd.sub(a2, vqe2)
+        y2 = simd.sub(b2, vqe2)
+        cell = simd.either(cell, simd.choose(simd.greater(a1, zero), bit1, zero))
+        cell = simd.either(cell, simd.choose(simd.greater(b1, zero), bit2, zero))
+        cell = simd.either(cell, simd.choose(simd.greater(a2, zero), bit3, zero))
+        cell = simd.either(cell, simd.choose(simd.greater(b2, zero), bit4, zero))
+        simd.store8x64(cells, simd.WIDE * d, cell)
+        rows[d] = simd.WIDE * d - first
         row = first + corner
         column = d - row
         if row >= 0 and column >= 0:  # on the way to the corner
             if d & 1:
                 if column == 0:
                     score = -border(row + 1, integers)
-                score += lane64(v, corner)
+                score += simd.lane64(v, corner)
             else:
                 if row == 0:
                     score = -border(column + 1, integers)
                 # the last lane is outside of the band here: the next cell takes it for one behind a new gap
-                score += -q - integers[E] if corner == WIDE - 1 else lane64(u, corner)
+                score += -q - integers[E] if corner == simd.WIDE - 1 else simd.lane64(u, corner)
     return score

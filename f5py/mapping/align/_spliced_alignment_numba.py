@@ -8,26 +8,8 @@ computed at once. The second deletion is an intron here; there is no second inse
 import numpy as np
 
 import f5py.mapping.settings as setting
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner, exact_kernel
-from f5py.jit.simd_int import (
-    LANES,
-    add,
-    choose,
-    either,
-    equal,
-    first_of_32,
-    greater,
-    larger,
-    largest,
-    load8,
-    load32,
-    splat8,
-    splat32,
-    store8,
-    store32,
-    sub,
-    widen,
-)  # fmt: skip
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
@@ -124,26 +106,26 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
     q2 = integers[setting.Q2]
     qe = q + integers[setting.E]
     length = n + PAD
-    u = LANES
+    u = simd.LANES
     v = u + length
     x = v + length
     y = x + length
     x2 = y + length
-    tie = splat8(right)
-    zero = splat8(0)
-    match = splat8(integers[setting.MATCH])
-    mismatch = splat8(-integers[setting.MISMATCH])
-    other = splat8(setting.N_SCORE)
-    three = splat8(3)
-    vq = splat8(q)
-    vq2 = splat8(q2)
-    vqe = splat8(qe)
-    one = splat8(1)
-    two = splat8(2)
-    bit1 = splat8(BITS[0])
-    bit2 = splat8(BITS[1])
-    bit3 = splat8(BITS[2])
-    lowest = splat32(LOWEST)
+    tie = simd.splat8(right)
+    zero = simd.splat8(0)
+    match = simd.splat8(integers[setting.MATCH])
+    mismatch = simd.splat8(-integers[setting.MISMATCH])
+    other = simd.splat8(setting.N_SCORE)
+    three = simd.splat8(3)
+    vq = simd.splat8(q)
+    vq2 = simd.splat8(q2)
+    vqe = simd.splat8(qe)
+    one = simd.splat8(1)
+    two = simd.splat8(2)
+    bit1 = simd.splat8(BITS[0])
+    bit2 = simd.splat8(BITS[1])
+    bit3 = simd.splat8(BITS[2])
+    lowest = simd.splat32(LOWEST)
 
     best = 0
     best_t = -1
@@ -169,48 +151,48 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
         h_best = lowest
         b = st + ((en - st) >> 5 << 5)
         while b >= st:
-            tb = load8(target, b)
-            qb = load8(query, query_at + b)
-            s = choose(equal(tb, qb), match, mismatch)
-            s = choose(greater(larger(tb, qb), three), other, s)
-            vb = load8(state, v + b - 1)
-            ub = load8(state, u + b)
-            donor = load8(donors, b)
-            a1 = add(load8(state, x + b - 1), vb)
-            b1 = add(load8(state, y + b), ub)
-            a2 = add(load8(state, x2 + b - 1), vb)
-            left = add(a2, load8(acceptors, b))
-            cell = choose(greater(add(a1, tie), s), one, zero)
-            s = larger(s, a1)
-            cell = choose(greater(add(b1, tie), s), two, cell)
-            s = larger(s, b1)
-            cell = choose(greater(add(left, tie), s), three, cell)
-            s = larger(s, left)
-            store8(state, u + b, sub(s, vb))
-            v_new = sub(s, ub)
-            store8(state, v + b, v_new)
-            sq = sub(s, vq)
-            a1 = sub(a1, sq)
-            b1 = sub(b1, sq)
-            a2 = sub(a2, sub(s, vq2))
-            store8(state, x + b, sub(larger(a1, zero), vqe))
-            store8(state, y + b, sub(larger(b1, zero), vqe))
-            store8(state, x2 + b, sub(larger(a2, donor), vq2))
-            cell = either(cell, choose(greater(add(a1, tie), zero), bit1, zero))
-            cell = either(cell, choose(greater(add(b1, tie), zero), bit2, zero))
-            cell = either(cell, choose(greater(add(a2, tie), donor), bit3, zero))
-            store8(cells, row + b, cell)
+            tb = simd.load8(target, b)
+            qb = simd.load8(query, query_at + b)
+            s = simd.choose(simd.equal(tb, qb), match, mismatch)
+            s = simd.choose(simd.greater(simd.larger(tb, qb), three), other, s)
+            vb = simd.load8(state, v + b - 1)
+            ub = simd.load8(state, u + b)
+            donor = simd.load8(donors, b)
+            a1 = simd.add(simd.load8(state, x + b - 1), vb)
+            b1 = simd.add(simd.load8(state, y + b), ub)
+            a2 = simd.add(simd.load8(state, x2 + b - 1), vb)
+            left = simd.add(a2, simd.load8(acceptors, b))
+            cell = simd.choose(simd.greater(simd.add(a1, tie), s), one, zero)
+            s = simd.larger(s, a1)
+            cell = simd.choose(simd.greater(simd.add(b1, tie), s), two, cell)
+            s = simd.larger(s, b1)
+            cell = simd.choose(simd.greater(simd.add(left, tie), s), three, cell)
+            s = simd.larger(s, left)
+            simd.store8(state, u + b, simd.sub(s, vb))
+            v_new = simd.sub(s, ub)
+            simd.store8(state, v + b, v_new)
+            sq = simd.sub(s, vq)
+            a1 = simd.sub(a1, sq)
+            b1 = simd.sub(b1, sq)
+            a2 = simd.sub(a2, simd.sub(s, vq2))
+            simd.store8(state, x + b, simd.sub(simd.larger(a1, zero), vqe))
+            simd.store8(state, y + b, simd.sub(simd.larger(b1, zero), vqe))
+            simd.store8(state, x2 + b, simd.sub(simd.larger(a2, donor), vq2))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(a1, tie), zero), bit1, zero))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(b1, tie), zero), bit2, zero))
+            cell = simd.either(cell, simd.choose(simd.greater(simd.add(a2, tie), donor), bit3, zero))
+            simd.store8(cells, row + b, cell)
             if exact:
-                hb = add(load32(h, b), widen(v_new))
-                store32(h, b, hb)
-                if en - b < LANES - 1:
-                    hb = choose(first_of_32(en - b + 1), hb, lowest)
-                h_best = larger(h_best, hb)
-            b -= LANES
+                hb = simd.add(simd.load32(h, b), simd.widen(v_new))
+                simd.store32(h, b, hb)
+                if en - b < simd.LANES - 1:
+                    hb = simd.choose(simd.first_of_32(en - b + 1), hb, lowest)
+                h_best = simd.larger(h_best, hb)
+            b -= simd.LANES
         last_h += np.int64(state[v + en])
         at += en - st + 1
         if exact:
-            here = np.int64(largest(h_best))
+            here = np.int64(simd.largest(h_best))
             if here > best:
                 best_t = best_cell(h, st, en, here)
                 best_q = d - best_t
@@ -241,17 +223,17 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
         return ops, n_ops, UNREACHED, 0, -1, -1, True
     fits = max(n, m) <= ROOM_BASES
     target = room.target if fits else np.empty(n + PAD, np.uint8)
-    query = room.query if fits else np.empty(m + PAD + LANES, np.uint8)
+    query = room.query if fits else np.empty(m + PAD + simd.LANES, np.uint8)
     backwards = kind == EXTEND_BACKWARDS
     unpack(reference, r, r + n, target, 0)
     if backwards:
         for i in range(n // 2):
             target[i], target[n - 1 - i] = target[n - 1 - i], target[i]
         for j in range(m):
-            query[LANES + j] = strand[s + j]
+            query[simd.LANES + j] = strand[s + j]
     else:
         for j in range(m):
-            query[LANES + j] = strand[s + m - 1 - j]
+            query[simd.LANES + j] = strand[s + m - 1 - j]
     donors = np.empty(n + PAD, np.int8)
     acceptors = np.empty(n + PAD, np.int8)
     set_signals(target, n, direction, backwards, integers, donors, acceptors)
@@ -262,8 +244,8 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
     h = room.h if fits else np.empty(n + PAD, np.int32)
     cells = room_of_cells if n * m + PAD <= room_of_cells.shape[0] else np.empty(n * m + PAD, np.uint8)
     score, best, best_t, best_q, dropped = fill_spliced(
-        target, n, query[LANES:], m, donors, acceptors, integers, 1 if backwards else 0, kind != GLOBAL, zdrop, state,
-        h, rows, cells,
+        target, n, query[simd.LANES :], m, donors, acceptors, integers, 1 if backwards else 0, kind != GLOBAL, zdrop,
+        state, h, rows, cells,
     )  # fmt: skip
     shortest = _shortest_intron(integers)
     if kind >= GLOBAL and not dropped:

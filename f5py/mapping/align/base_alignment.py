@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import f5py.mapping.hit_table as column
+import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
@@ -53,20 +54,6 @@ from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hi
 from f5py.mapping.hit_table import copy_hit, set_coordinates
 from f5py.mapping.index.packed_bases import unpack
 from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
-from f5py.mapping.settings import (
-    BACKWARD,
-    BOTH,
-    BW,
-    BW_LONG,
-    DIRECTIONS,
-    FORWARD,
-    MAX_GAP,
-    MIN_CNT,
-    MIN_DP_MAX,
-    MIN_SC,
-    ZDROP,
-    ZDROP_INV,
-)  # fmt: skip
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -132,18 +119,18 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
     reference = contigs.bases
     integers = aligner.integers
     if hit[column.REVERSE] and direction:
-        direction = BOTH - direction
+        direction = setting.BOTH - direction
     contig_begin = contigs.offsets[hit[column.CONTIG]]
     strand = read_length if hit[column.REVERSE] else 0
     begin_ops = n_ops
     dp_score = np.int64(0)
     first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
-    band = np.int64(1.5 * integers[BW] + 1.0)
-    long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
+    band = np.int64(1.5 * integers[setting.BW] + 1.0)
+    long_band = np.int64(1.5 * integers[setting.BW_LONG] + 1.0)
     rs1 = rs
     qs1 = qs
     if qs > 0 and rs > 0:
-        zdrop = integers[ZDROP_INV] if hit[column.SPLIT_INV] else integers[ZDROP]
+        zdrop = integers[setting.ZDROP_INV] if hit[column.SPLIT_INV] else integers[setting.ZDROP]
         before = n_ops
         ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
@@ -175,12 +162,12 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
         )  # fmt: skip
         code = 0
         if introns is not None or most_lost(ops, before, n_ops, score, integers) > min(
-            integers[ZDROP], integers[ZDROP_INV]
+            integers[setting.ZDROP], integers[setting.ZDROP_INV]
         ):
             code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
             n_ops = before
-            zdrop = integers[ZDROP_INV] if code == 2 else integers[ZDROP]
+            zdrop = integers[setting.ZDROP_INV] if code == 2 else integers[setting.ZDROP]
             ops, n_ops, score, best, best_t, best_q, dropped = _align(
                 reference, strands,
                 Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL_WITH_DROPS, this_band, zdrop),
@@ -197,7 +184,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
             dp_score += best
             re1 = rs + best_t + 1
             qe1 = qs + best_q + 1
-            if count - (j + 1) >= integers[MIN_CNT]:
+            if count - (j + 1) >= integers[setting.MIN_CNT]:
                 _split(hits, h, n_hits, first + j + 1 - hit[column.FIRST], x, y, read_length)
                 n_hits += 1
                 if code == 2:
@@ -210,7 +197,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
         before = n_ops
         ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
-            Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP]),
+            Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[setting.ZDROP]),
             direction, aligner, introns, ops, n_ops,
         )  # fmt: skip
         if n_ops > before:
@@ -239,18 +226,20 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
 @exact_inner
 def _align_spliced_hit(hits, h, n_hits, read, contigs, aligner, introns, ops, n_ops):
     """Align a hit as a transcript in the read's direction, in the other one, or both and keep the better."""
-    directions = aligner.integers[DIRECTIONS]
-    if directions != BOTH:
+    directions = aligner.integers[setting.DIRECTIONS]
+    if directions != setting.BOTH:
         n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, introns, directions, ops, n_ops)
-        hits[h, column.TRANSCRIPT] = 1 if directions == FORWARD else 2
+        hits[h, column.TRANSCRIPT] = 1 if directions == setting.FORWARD else 2
         return n_hits, ops, n_ops
     before = hits[h].copy()
-    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, introns, FORWARD, ops, n_ops)
+    direction = setting.FORWARD
+    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, n_ops)
     forward = hits[h : h + 2].copy()
     if with_forward > n_hits:
         _remove_hit(hits, h + 1, with_forward)
     hits[h] = before
-    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, introns, BACKWARD, ops, end_forward)
+    direction = setting.BACKWARD
+    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, end_forward)
     difference = forward[0, column.DP_SCORE] - hits[h, column.DP_SCORE]
     if difference < 0 or (difference == 0 and (read.length + hits[h, column.DP_SCORE]) & 1):
         n_hits = with_backward
@@ -305,7 +294,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
         return False, ops, n_ops
     m = one[column.QS] - two[column.QE] if one[column.REVERSE] else two[column.QS] - one[column.QE]
     n = two[column.RS] - one[column.RE]
-    if min(m, n) < integers[MIN_SC] or max(m, n) > integers[MAX_GAP]:
+    if min(m, n) < integers[setting.MIN_SC] or max(m, n) > integers[setting.MAX_GAP]:
         return False, ops, n_ops
     contig_begin = contigs.offsets[one[column.CONTIG]]
     q = two[column.QE] if one[column.REVERSE] else 2 * read_length - two[column.QS]
@@ -313,7 +302,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     codes = np.empty(n, np.uint8)
     unpack(reference, contig_begin + one[column.RE], contig_begin + two[column.RS], codes, 0)
     score, t_last, q_last = local_alignment(_reversed(codes, 0, n), n, _reversed(strands, q, m), m, integers, reach)
-    if score < integers[MIN_DP_MAX]:
+    if score < integers[setting.MIN_DP_MAX]:
         return False, ops, n_ops
     q_off = m - (q_last + 1)
     t_off = n - (t_last + 1)
@@ -322,7 +311,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
         reference, strands,
         Stretch(
             contig_begin + one[column.RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND,
-            np.int64(1.5 * integers[BW]), integers[ZDROP],
+            np.int64(1.5 * integers[setting.BW]), integers[setting.ZDROP],
         ),
         integers, ops, n_ops, aligner.made, aligner.room,
     )  # fmt: skip
@@ -357,11 +346,12 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
 def drop_poor(hits, n, integers):
     """Drop hits with too few anchors, matches or too low a score; return how many stay."""
     kept = 0
+    fewest, least, least_score = integers[setting.MIN_CNT], integers[setting.MIN_SC], integers[setting.MIN_DP_MAX]
     for i in range(n):
         hit = hits[i]
-        if hit[column.INVERSION] == 0 and hit[column.COUNT] < integers[MIN_CNT]:
+        if hit[column.INVERSION] == 0 and hit[column.COUNT] < fewest:
             continue
-        if hit[column.ALIGNED] and (hit[column.MLEN] < integers[MIN_SC] or hit[column.DP_MAX] < integers[MIN_DP_MAX]):
+        if hit[column.ALIGNED] and (hit[column.MLEN] < least or hit[column.DP_MAX] < least_score):
             continue
         copy_hit(hits, kept, i)
         kept += 1

@@ -8,21 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner
 from f5py.mapping._sorting_numba import sort_pairs
-from f5py.mapping.settings import (
-    BW,
-    BW_LONG,
-    GAP_PENALTY,
-    INNER_DISTANCE,
-    MAX_GAP,
-    MAX_SKIP,
-    MIN_CNT,
-    MIN_SC,
-    RESCUE_BASES,
-    RESCUE_RATIO,
-    RMQ_CAPACITY,
-)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
@@ -46,7 +34,7 @@ def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     x, y = anchors
     f, p = scores
     out_x, out_y, chains = out
-    min_sc = integers[MIN_SC]
+    min_sc = integers[setting.MIN_SC]
     z_key = np.empty(n, np.uint64)
     z_at = np.empty(n, np.int64)
     n_z = 0
@@ -87,7 +75,7 @@ def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
             is_used[i] = 1
             i = np.int64(p[begin + i])
         score = top if i < 0 else top - f[begin + i]
-        if score >= min_sc and n_order > at and n_order - at >= integers[MIN_CNT]:
+        if score >= min_sc and n_order > at and n_order - at >= integers[setting.MIN_CNT]:
             sums[n_chains] = (score << 32) | (n_order - at)
             n_chains += 1
         else:
@@ -228,9 +216,9 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     """
     x, y = anchors
     f, p = scores
-    bw = integers[BW_LONG]
-    reach = max(integers[MAX_GAP], bw)
-    max_skip = integers[MAX_SKIP]
+    bw = integers[setting.BW_LONG]
+    reach = max(integers[setting.MAX_GAP], bw)
+    max_skip = integers[setting.MAX_SKIP]
     y_keys = np.empty(n, np.uint64)
     anchor = np.empty(n, np.int64)
     for i in range(n):
@@ -256,7 +244,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     longest = np.int64(0)
     for i in range(n):
         longest = max(longest, (y[i] >> 32) & 0xFF)
-    half_gap = 0.5 * np.float64(floats[GAP_PENALTY])
+    half_gap = 0.5 * np.float64(floats[setting.GAP_PENALTY])
     inserted = 0
     in_tree = 0
     top = np.int64(-1)  # active rank of the largest priority, of equal ones the last
@@ -275,7 +263,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
                 near[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
             inserted = i
         while st < i and (
-            x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > RMQ_CAPACITY
+            x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > setting.RMQ_CAPACITY
         ):
             if st < in_tree:
                 _deactivate(tree, half, rank[st], priority)
@@ -283,8 +271,8 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
             st += 1
         while st_near < i and (
             x[i] >> _HIGH != x[st_near] >> _HIGH
-            or x[i] > x[st_near] + np.uint64(INNER_DISTANCE)
-            or inserted - st_near > RMQ_CAPACITY
+            or x[i] > x[st_near] + np.uint64(setting.INNER_DISTANCE)
+            or inserted - st_near > setting.RMQ_CAPACITY
         ):
             near[rank[st_near] >> 6] &= ~(np.uint64(1) << np.uint64(rank[st_near] & 63))
             st_near += 1
@@ -316,13 +304,13 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
                     word = near[r >> 6] << np.uint64(63 - (r & 63))
                     if word == 0:
                         r = ((r >> 6) << 6) - 1
-                        if r < 0 or q - y_sorted[r] > INNER_DISTANCE:
+                        if r < 0 or q - y_sorted[r] > setting.INNER_DISTANCE:
                             break
                         continue
                     while word >> np.uint64(63) == 0:
                         word <<= np.uint64(1)
                         r -= 1
-                    if q - y_sorted[r] > INNER_DISTANCE:
+                    if q - y_sorted[r] > setting.INNER_DISTANCE:
                         break
                     j = anchor[r]
                     gain, difference, exact = _step(x, y, i, j, gap_penalty)
@@ -350,8 +338,9 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
 @exact_inner
 def is_worth_joining(y, chains, n_chains, read_length, integers):
     """Return whether the first chain leaves so much of the read out that chains are joined over long gaps."""
-    if integers[BW_LONG] <= integers[BW] or n_chains < 2:
+    if integers[setting.BW_LONG] <= integers[setting.BW] or n_chains < 2:
         return False
     count = chains[0] & 0xFFFFFFFF
     span = np.int64(np.int32((y[count - 1] & 0xFFFFFFFF) - (y[0] & 0xFFFFFFFF)))
-    return read_length - span > RESCUE_BASES or np.float32(span) > np.float32(read_length) * np.float32(RESCUE_RATIO)
+    most = np.float32(read_length) * np.float32(setting.RESCUE_RATIO)
+    return read_length - span > setting.RESCUE_BASES or np.float32(span) > most

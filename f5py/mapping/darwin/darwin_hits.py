@@ -12,28 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.darwin.extensions as column
 import f5py.mapping.hit_table as field
 from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.batch import Hits
 from f5py.mapping.darwin.darwin_settings import MIN_COLUMNS, MIN_PERCENT
-from f5py.mapping.darwin.extensions import (
-    COLUMNS,
-    EQUAL,
-    OFFSET,
-    PLACE,
-    QE,
-    QS,
-    READ,
-    REVERSE,
-    SCORE,
-    TARGET,
-    TE,
-    TS,
-    Extensions,
-    Targets,
-)
+from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.mapping.hit_table import ID, N_FIELDS, PARENT
 from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
 from f5py.mapping.hits._mapping_quality_numba import judge_hits
@@ -47,7 +33,7 @@ _NO_QUALITY = 255
 
 def is_good(results: NDArray[np.int64], integers: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the alignments that are long and equal enough."""
-    columns, equal = results[:, COLUMNS], results[:, EQUAL]
+    columns, equal = results[:, column.COLUMNS], results[:, column.EQUAL]
     return (columns >= integers[MIN_COLUMNS]) & (100 * equal >= integers[MIN_PERCENT] * columns)
 
 
@@ -56,22 +42,23 @@ def best_of_pairs(table: NDArray[np.int64], results: NDArray[np.int64]) -> NDArr
 
     ``table[:, READ]`` counts the same reads as ``table[:, TARGET]``.
     """
-    one = np.minimum(table[:, READ], table[:, TARGET])
-    other = np.maximum(table[:, READ], table[:, TARGET])
-    places = (table[:, at] for at in (OFFSET, PLACE, REVERSE, READ))
-    order = np.lexsort((*places, -results[:, SCORE], -results[:, EQUAL], other, one))
+    one = np.minimum(table[:, column.READ], table[:, column.TARGET])
+    other = np.maximum(table[:, column.READ], table[:, column.TARGET])
+    places = (table[:, at] for at in (column.OFFSET, column.PLACE, column.REVERSE, column.READ))
+    order = np.lexsort((*places, -results[:, column.SCORE], -results[:, column.EQUAL], other, one))
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(one[order]) != 0) | (np.diff(other[order]) != 0)
     chosen = order[is_first]
-    return chosen[np.lexsort((table[chosen, TARGET], table[chosen, READ]))]
+    return chosen[np.lexsort((table[chosen, column.TARGET], table[chosen, column.READ]))]
 
 
 def best_of_reads(extensions: Extensions, integers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of each read's alignments to report, read by read, the best first."""
     table, results = extensions.table, extensions.results
     good = np.flatnonzero(is_good(results, integers))
-    keys = [table[good, at] for at in (OFFSET, PLACE, REVERSE, TARGET)]
-    order = good[np.lexsort((*keys, -results[good, EQUAL], -results[good, SCORE], table[good, READ]))]
+    keys = [table[good, at] for at in (column.OFFSET, column.PLACE, column.REVERSE, column.TARGET)]
+    keys += [-results[good, column.EQUAL], -results[good, column.SCORE], table[good, column.READ]]
+    order = good[np.lexsort(keys)]
     is_repeat = np.zeros(len(table), np.bool_)
     mark_repeats(order, table, results, is_repeat)
     return order[~is_repeat[order]]
@@ -92,7 +79,7 @@ def hits_of(extensions: Extensions, targets: Targets, parameters: Parameters | N
     runs = np.empty(run_offsets[-1], np.int64)
     hits = np.empty((len(e.table), N_FIELDS), np.int64)
     make_hits(e.arrays, *targets, run_offsets, parameters is None, hits, runs)
-    n_hits = np.bincount(e.table[:, READ], minlength=len(e.offsets) - 1).astype(np.int64)
+    n_hits = np.bincount(e.table[:, column.READ], minlength=len(e.offsets) - 1).astype(np.int64)
     first = offsets_of(n_hits)
     if parameters is None:
         hits[:, ID] = hits[:, PARENT] = np.arange(len(hits)) - np.repeat(first[:-1], n_hits)
@@ -123,17 +110,17 @@ def mark_repeats(order, table, results, is_repeat):
     first = 0
     for n in range(order.shape[0]):
         c = order[n]
-        if table[order[first], READ] != table[c, READ]:
+        if table[order[first], column.READ] != table[c, column.READ]:
             first = n
         is_repeat[c] = False
         for m in range(first, n):
             o = order[m]
             if (
                 not is_repeat[o]
-                and table[o, TARGET] == table[c, TARGET]
-                and table[o, REVERSE] == table[c, REVERSE]
-                and _shares(results[o, TS], results[o, TE], results[c, TS], results[c, TE])
-                and _shares(results[o, QS], results[o, QE], results[c, QS], results[c, QE])
+                and table[o, column.TARGET] == table[c, column.TARGET]
+                and table[o, column.REVERSE] == table[c, column.REVERSE]
+                and _shares(results[o, column.TS], results[o, column.TE], results[c, column.TS], results[c, column.TE])
+                and _shares(results[o, column.QS], results[o, column.QE], results[c, column.QS], results[c, column.QE])
             ):
                 is_repeat[c] = True
                 break
@@ -173,23 +160,24 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
         hit = hits[c]
         for f in range(field.N_FIELDS):
             hit[f] = 0
-        length = offsets[table[c, READ] + 1] - offsets[table[c, READ]]
-        hit[field.READ] = table[c, READ]
-        hit[field.CONTIG] = table[c, TARGET]
-        hit[field.REVERSE] = table[c, REVERSE]
-        hit[field.RS] = results[c, TS]
-        hit[field.RE] = results[c, TE]
-        hit[field.QS] = length - results[c, QE] if table[c, REVERSE] else results[c, QS]
-        hit[field.QE] = length - results[c, QS] if table[c, REVERSE] else results[c, QE]
-        hit[field.SCORE] = hit[field.SCORE0] = hit[field.DP_SCORE] = hit[field.DP_MAX] = max(1, results[c, SCORE])
-        hit[field.COUNT] = results[c, EQUAL]
-        hit[field.MLEN] = results[c, EQUAL]
+        length = offsets[table[c, column.READ] + 1] - offsets[table[c, column.READ]]
+        hit[field.READ] = table[c, column.READ]
+        hit[field.CONTIG] = table[c, column.TARGET]
+        hit[field.REVERSE] = table[c, column.REVERSE]
+        hit[field.RS] = results[c, column.TS]
+        hit[field.RE] = results[c, column.TE]
+        hit[field.QS] = length - results[c, column.QE] if table[c, column.REVERSE] else results[c, column.QS]
+        hit[field.QE] = length - results[c, column.QS] if table[c, column.REVERSE] else results[c, column.QE]
+        score = max(1, results[c, column.SCORE])
+        hit[field.SCORE] = hit[field.SCORE0] = hit[field.DP_SCORE] = hit[field.DP_MAX] = score
+        hit[field.COUNT] = results[c, column.EQUAL]
+        hit[field.MLEN] = results[c, column.EQUAL]
         hit[field.ALIGNED] = 1
         hit[field.DIVERGENCE] = -1
         hit[field.OPS] = run_offsets[c]
         hit[field.N_OPS] = run_offsets[c + 1] - run_offsets[c]
-        t = target_offsets[table[c, TARGET]] + results[c, TS]
-        q = offsets[table[c, READ]] + results[c, QS]
+        t = target_offsets[table[c, column.TARGET]] + results[c, column.TS]
+        q = offsets[table[c, column.READ]] + results[c, column.QS]
         run = run_offsets[c] - 1
         unknown = 0
         for at in range(op_offsets[c], op_offsets[c + 1]):
@@ -201,7 +189,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
             runs[run] += 16
             is_unknown = False
             if op != 2:
-                is_unknown = strands[table[c, REVERSE], q] > 3
+                is_unknown = strands[table[c, column.REVERSE], q] > 3
                 q += 1
             if op != 1:
                 is_unknown = is_unknown or targets[t] > 3
@@ -210,7 +198,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
             hit[field.N_GAP] += op != 0
             hit[field.N_GAPOPEN] += op != 0 and is_first
         hit[field.N_AMBI] = unknown
-        hit[field.BLEN] = results[c, COLUMNS] - unknown
+        hit[field.BLEN] = results[c, column.COLUMNS] - unknown
         if is_overlap:
             hit[field.MAPQ] = _NO_QUALITY
 

@@ -28,62 +28,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.mapping.darwin.darwin_settings as setting
+import f5py.mapping.darwin.extensions as column
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner, exact_kernel
-from f5py.jit.simd_int import (
-    LANES,
-    add,
-    choose,
-    either,
-    equal,
-    greater,
-    larger,
-    load8,
-    load16,
-    narrow,
-    splat8,
-    splat16,
-    store8,
-    store16,
-    widen16,
-)  # fmt: skip
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping.darwin.darwin_settings import (
-    AFTER_SEED,
-    FIRST_SCORE,
-    GAP_EXTEND,
-    GAP_OPEN,
-    MATCH,
-    MISMATCH,
-    OVERLAP,
-    TILE,
-    TILE_BASES,
-    K,
-)
-from f5py.mapping.darwin.extensions import (
-    COLUMNS,
-    EQUAL,
-    LEFT,
-    OFFSET,
-    PLACE,
-    QE,
-    QS,
-    READ,
-    REVERSE,
-    SCORE,
-    TARGET,
-    TE,
-    TS,
-    Extensions,
-    Targets,
-)
+from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.threads.pool import WorkerPool, longest_first
 
 #: Columns of a path.
 BOTH, READ_ONLY, TARGET_ONLY = 0, 1, 2
 #: Bytes before and after the bases of a tile.
-PAD = 2 * LANES
+PAD = 2 * simd.LANES
 #: Rows of a tile's arrays.
-STRIDE = TILE_BASES + 2 * PAD
+STRIDE = setting.TILE_BASES + 2 * PAD
 #: Bases that equal nothing, not even each other: of targets, of reads.
 _NO_TARGET, _NO_READ = 5, 6
 # Cells: 0 for no alignment; and which gaps begin at the cell before.
@@ -120,7 +78,7 @@ def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
     path, and the next `at`.
     """
     bases, _, cells = work
-    most = integers[TILE] - integers[OVERLAP]
+    most = integers[setting.TILE] - integers[setting.OVERLAP]
     n = i
     m = j
     keep = ops.shape[0] > 0
@@ -175,21 +133,21 @@ def _fill(target, read, r, n, o, m, backwards, finds_best, plain, integers, work
 @exact_inner
 def _start(target, read, r, o, k, plain, integers, work):
     """Fill a candidate's first tile; return its end on target and read, or -1, and its best cell."""
-    tile = integers[TILE]
-    after = k if integers[AFTER_SEED] else 0
+    tile = integers[setting.TILE]
+    after = k if integers[setting.AFTER_SEED] else 0
     r += after
     o += after
     score, i, j = _fill(target, read, r, min(tile, r), o, min(tile, o), False, True, plain, integers, work)
-    if score >= integers[FIRST_SCORE]:
+    if score >= integers[setting.FIRST_SCORE]:
         return r, o, i, j
-    if not integers[AFTER_SEED]:
+    if not integers[setting.AFTER_SEED]:
         return -1, -1, 0, 0
     r -= after
     o -= after
     n = min(tile, target.shape[0] - r)
     m = min(tile, read.shape[0] - o)
     score, i, j = _fill(target, read, r, n, o, m, True, True, plain, integers, work)
-    if score < integers[FIRST_SCORE]:
+    if score < integers[setting.FIRST_SCORE]:
         return -1, -1, 0, 0
     on_target, on_read, _ = _walk_back(
         i, j, m, integers, work, np.zeros(_N_STATE, np.int64), np.empty(0, np.uint8), 0, 1
@@ -197,7 +155,7 @@ def _start(target, read, r, o, k, plain, integers, work):
     r += n - 1 - i + on_target
     o += m - 1 - j + on_read
     score, i, j = _fill(target, read, r, min(tile, r), o, min(tile, o), False, True, plain, integers, work)
-    if score < integers[FIRST_SCORE]:
+    if score < integers[setting.FIRST_SCORE]:
         return -1, -1, 0, 0
     return r, o, i, j
 
@@ -208,11 +166,11 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
 
     The columns of the path are filled if there is room for them; their number and ``result[LEFT]`` are then known.
     """
-    tile = integers[TILE]
-    n_left = result[LEFT]
+    tile = integers[setting.TILE]
+    n_left = result[column.LEFT]
     left = np.zeros(_N_STATE, np.int64)
     right = np.zeros(_N_STATE, np.int64)
-    r, o, i, j = _start(target, read, r, o, integers[K], plain, integers, work)
+    r, o, i, j = _start(target, read, r, o, integers[setting.K], plain, integers, work)
     if r < 0:
         return
     n = min(tile, r)
@@ -242,19 +200,19 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
         te += on_target
         qe += on_read
     both = left + right
-    result[SCORE] = (
-        both[_EQUAL] * integers[MATCH]
-        + both[_OTHER] * integers[MISMATCH]
-        + both[_RUNS] * integers[GAP_OPEN]
-        + (both[_GAP] - both[_RUNS]) * integers[GAP_EXTEND]
+    result[column.SCORE] = (
+        both[_EQUAL] * integers[setting.MATCH]
+        + both[_OTHER] * integers[setting.MISMATCH]
+        + both[_RUNS] * integers[setting.GAP_OPEN]
+        + (both[_GAP] - both[_RUNS]) * integers[setting.GAP_EXTEND]
     )
-    result[EQUAL] = both[_EQUAL]
-    result[COLUMNS] = both[_EQUAL] + both[_OTHER] + both[_GAP]
-    result[LEFT] = left[_EQUAL] + left[_OTHER] + left[_GAP]
-    result[TS] = ts
-    result[TE] = te
-    result[QS] = qs
-    result[QE] = qe
+    result[column.EQUAL] = both[_EQUAL]
+    result[column.COLUMNS] = both[_EQUAL] + both[_OTHER] + both[_GAP]
+    result[column.LEFT] = left[_EQUAL] + left[_OTHER] + left[_GAP]
+    result[column.TS] = ts
+    result[column.TE] = te
+    result[column.QS] = qs
+    result[column.QE] = qe
 
 
 @exact_kernel
@@ -274,12 +232,12 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
     work = new_work()
     for turned in claimed_indices(work_counter(queue), order.shape[0]):
         c = order[turned]
-        read = table[c, READ]
-        target = table[c, TARGET]
+        read = table[c, column.READ]
+        target = table[c, column.TARGET]
         extend(
             targets[target_offsets[target] : target_offsets[target + 1]],
-            strands[table[c, REVERSE], offsets[read] : offsets[read + 1]], table[c, PLACE], table[c, OFFSET], plain,
-            integers, work, results[c], ops[op_offsets[c] : op_offsets[c + 1]],
+            strands[table[c, column.REVERSE], offsets[read] : offsets[read + 1]], table[c, column.PLACE],
+            table[c, column.OFFSET], plain, integers, work, results[c], ops[op_offsets[c] : op_offsets[c + 1]],
         )  # fmt: skip
 
 
@@ -289,7 +247,7 @@ def new_work():
     return (
         np.empty((2, STRIDE), np.uint8),
         np.empty((7, STRIDE), np.int16),
-        np.empty(2 * TILE_BASES * STRIDE, np.uint8),
+        np.empty(2 * setting.TILE_BASES * STRIDE, np.uint8),
     )
 
 
@@ -324,59 +282,61 @@ def fill_tile(n, m, integers, finds_best, work):
     on_read = scores[2]
     best = scores[5]
     best_at = scores[6]
-    opened = splat16(integers[GAP_OPEN])
-    extended = splat16(integers[GAP_EXTEND])
-    match = splat8(integers[MATCH])
-    mismatch = splat8(integers[MISMATCH])
-    zero = splat16(0)
-    to_both = splat16(TO_BOTH)
-    to_target = splat16(TO_TARGET)
-    to_read = splat16(TO_READ)
-    opens_target = splat16(OPENS_TARGET)
-    opens_read = splat16(OPENS_READ)
-    for b in range(0, n + PAD + LANES, LANES):
-        store16(both, b, zero)
-        store16(scores[3], b, zero)
-        store16(scores[4], b, zero)
-        store16(on_target, b, opened)
-        store16(on_read, b, opened)
-        store16(best, b, zero)
-        store16(best_at, b, zero)
+    opened = simd.splat16(integers[setting.GAP_OPEN])
+    extended = simd.splat16(integers[setting.GAP_EXTEND])
+    match = simd.splat8(integers[setting.MATCH])
+    mismatch = simd.splat8(integers[setting.MISMATCH])
+    zero = simd.splat16(0)
+    to_both = simd.splat16(TO_BOTH)
+    to_target = simd.splat16(TO_TARGET)
+    to_read = simd.splat16(TO_READ)
+    opens_target = simd.splat16(OPENS_TARGET)
+    opens_read = simd.splat16(OPENS_READ)
+    for b in range(0, n + PAD + simd.LANES, simd.LANES):
+        simd.store16(both, b, zero)
+        simd.store16(scores[3], b, zero)
+        simd.store16(scores[4], b, zero)
+        simd.store16(on_target, b, opened)
+        simd.store16(on_read, b, opened)
+        simd.store16(best, b, zero)
+        simd.store16(best_at, b, zero)
     for d in range(n + m - 1):
         first = max(0, d - m + 1)
         last = min(n - 1, d)
         total = scores[3 + (d & 1)]
-        here = splat16(d)
+        here = simd.splat16(d)
         row = d * STRIDE
-        b = first + ((last - first) // LANES) * LANES
+        b = first + ((last - first) // simd.LANES) * simd.LANES
         while b >= first:
             at = PAD + b
-            same = equal(load8(target, at), load8(read, PAD + m - 1 - d + b))
-            new_both = larger(add(load16(total, at - 1), widen16(choose(same, match, mismatch))), zero)
-            before = load16(both, at - 1)
-            opens = add(before, opened)
-            goes_on = add(load16(on_target, at - 1), extended)
-            new_target = larger(opens, goes_on)
-            cell = choose(greater(goes_on, opens), zero, opens_target)
-            opens = add(load16(both, at), opened)
-            goes_on = add(load16(on_read, at), extended)
-            new_read = larger(opens, goes_on)
-            cell = either(cell, choose(greater(goes_on, opens), zero, opens_read))
-            gap = larger(new_target, new_read)
-            score = larger(new_both, gap)
-            kind = choose(greater(gap, new_both), choose(greater(new_read, new_target), to_read, to_target), to_both)
-            cell = either(cell, choose(greater(score, zero), kind, zero))
-            store16(both, at, new_both)
-            store16(on_target, at, new_target)
-            store16(on_read, at, new_read)
-            store16(total, at, score)
-            store8(cells, row + b, narrow(cell))
+            same = simd.equal(simd.load8(target, at), simd.load8(read, PAD + m - 1 - d + b))
+            step = simd.widen16(simd.choose(same, match, mismatch))
+            new_both = simd.larger(simd.add(simd.load16(total, at - 1), step), zero)
+            before = simd.load16(both, at - 1)
+            opens = simd.add(before, opened)
+            goes_on = simd.add(simd.load16(on_target, at - 1), extended)
+            new_target = simd.larger(opens, goes_on)
+            cell = simd.choose(simd.greater(goes_on, opens), zero, opens_target)
+            opens = simd.add(simd.load16(both, at), opened)
+            goes_on = simd.add(simd.load16(on_read, at), extended)
+            new_read = simd.larger(opens, goes_on)
+            cell = simd.either(cell, simd.choose(simd.greater(goes_on, opens), zero, opens_read))
+            gap = simd.larger(new_target, new_read)
+            score = simd.larger(new_both, gap)
+            gap_kind = simd.choose(simd.greater(new_read, new_target), to_read, to_target)
+            kind = simd.choose(simd.greater(gap, new_both), gap_kind, to_both)
+            cell = simd.either(cell, simd.choose(simd.greater(score, zero), kind, zero))
+            simd.store16(both, at, new_both)
+            simd.store16(on_target, at, new_target)
+            simd.store16(on_read, at, new_read)
+            simd.store16(total, at, score)
+            simd.store8(cells, row + b, simd.narrow(cell))
             if finds_best:
-                old = load16(best, at)
-                worse = greater(old, score)
-                store16(best, at, choose(worse, old, score))
-                store16(best_at, at, choose(worse, load16(best_at, at), here))
-            b -= LANES
+                old = simd.load16(best, at)
+                worse = simd.greater(old, score)
+                simd.store16(best, at, simd.choose(worse, old, score))
+                simd.store16(best_at, at, simd.choose(worse, simd.load16(best_at, at), here))
+            b -= simd.LANES
     if not finds_best:
         return 0, n - 1, m - 1
     row = n - 1
@@ -393,8 +353,8 @@ def fill_tile_plainly(n, m, integers, finds_best, work):
     both = scores[0]
     on_read = scores[1]
     total = scores[2]
-    opened = integers[GAP_OPEN]
-    extended = integers[GAP_EXTEND]
+    opened = integers[setting.GAP_OPEN]
+    extended = integers[setting.GAP_EXTEND]
     for j in range(m):
         both[j] = 0
         on_read[j] = 0
@@ -411,7 +371,7 @@ def fill_tile_plainly(n, m, integers, finds_best, work):
         left_read = np.int64(opened)
         base = bases[0, PAD + i]
         for j in range(m):
-            step = integers[MATCH] if base == bases[1, PAD + m - 1 - j] else integers[MISMATCH]
+            step = integers[setting.MATCH] if base == bases[1, PAD + m - 1 - j] else integers[setting.MISMATCH]
             new_both = max(diagonal + step, 0)
             opens = both[j] + opened
             goes_on = on_target[j] + extended
