@@ -19,19 +19,7 @@ from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI, MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import strand_codes
 from f5py.core.windows import Windows
-from f5py.event_alignment.viterbi import (
-    BAD,
-    KMER_SLOTS,
-    MARGIN,
-    MAX_BASES,
-    SCRATCH,
-    SKIP,
-    BlockEmissions,
-    fill,
-    path_length,
-    trace,
-    words_needed,
-)
+from f5py.event_alignment import viterbi
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.pore_model.model import PoreModel
@@ -123,11 +111,11 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
     exon_end = np.empty(n_exons, np.int64)
     _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end)
 
-    level = np.zeros(KMER_SLOTS, np.float32)
-    stdv = np.ones(KMER_SLOTS, np.float32)
-    constant = np.zeros(KMER_SLOTS, np.float32)
-    emissions = BlockEmissions(level, stdv, constant)
-    scratch = np.empty(SCRATCH, np.float32)
+    level = np.zeros(viterbi.KMER_SLOTS, np.float32)
+    stdv = np.ones(viterbi.KMER_SLOTS, np.float32)
+    constant = np.zeros(viterbi.KMER_SLOTS, np.float32)
+    emissions = viterbi.BlockEmissions(level, stdv, constant)
+    scratch = np.empty(viterbi.SCRATCH, np.float32)
     n_room = np.int64(0)  # capacity of the following, in events
     events = np.zeros(0, np.float32)
     words = np.empty(0, np.uint16)
@@ -169,7 +157,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
             pair = first_pair
             new_segment = n_rows > 0
             while (last_event - event) * stride > 0:
-                stop = _last_pair_up_to(pair_reference, position + MAX_BASES - 1, pair, end)
+                stop = _last_pair_up_to(pair_reference, position + viterbi.MAX_BASES - 1, pair, end)
                 n_bases = pair_reference[stop] - position + 1
                 stop_read = pair_read[stop]
                 if reverse:
@@ -181,15 +169,15 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
                 n_kmers = n_bases - k + 1
                 if n_events > n_room:
                     n_room = 2 * n_events
-                    events = np.zeros(n_room + 2 * MARGIN, np.float32)
-                    words = np.empty(words_needed(n_room, KMER_SLOTS), np.uint16)
-                    path = np.empty((path_length(n_room, KMER_SLOTS), 3), np.int32)
+                    events = np.zeros(n_room + 2 * viterbi.MARGIN, np.float32)
+                    words = np.empty(viterbi.words_needed(n_room, viterbi.KMER_SLOTS), np.uint16)
+                    path = np.empty((viterbi.path_length(n_room, viterbi.KMER_SLOTS), 3), np.int32)
                 for i in range(n_events):
-                    events[MARGIN + i] = event_mean[stop_event - stride * i]
+                    events[viterbi.MARGIN + i] = event_mean[stop_event - stride * i]
                 at = position - reference_start
                 _fill_kmers(segment[at : at + n_bases], codes, reverse, model, scaling, emissions)
-                possible = fill(events, n_events, n_kmers, emissions, transitions_of_read, scratch, words)
-                n_path = trace(words, n_events, n_kmers, possible, path)
+                possible = viterbi.fill(events, n_events, n_kmers, emissions, transitions_of_read, scratch, words)
+                n_path = viterbi.trace(words, n_events, n_kmers, possible, path)
 
                 last_block = stop == end - 1
                 block_event = event
@@ -197,7 +185,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
                 block_rows = 0
                 # The block's first event has a row already; the segment's first event gets none.
                 for p in range(n_path - 1, -1, -1):
-                    if path[p, 2] == SKIP or path[p, 0] == 1:
+                    if path[p, 2] == viterbi.SKIP or path[p, 0] == 1:
                         continue
                     if block_rows == _BLOCK_ROWS and not last_block:
                         break
@@ -205,7 +193,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
                     position = block_position + path[p, 1]
                     row_event[n_rows] = event
                     row_position[n_rows] = position
-                    state = _ROW_BAD if path[p, 2] == BAD else 0
+                    state = _ROW_BAD if path[p, 2] == viterbi.BAD else 0
                     row_state[n_rows] = state | _ROW_NEW_SEGMENT if new_segment else state
                     new_segment = False
                     n_rows += 1

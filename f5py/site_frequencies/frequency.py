@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.site_frequencies.table_reader as reading
 from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
 from f5py.jit.kernel import exact_inner, exact_kernel, inner
@@ -27,29 +28,6 @@ from f5py.site_frequencies.site_table import (
     find_site,
     group_sites,
     list_names,
-)
-from f5py.site_frequencies.table_reader import (
-    AT,
-    CHUNK_SIZE,
-    DONE,
-    FULL,
-    LINE,
-    MAX_COLUMNS,
-    MAX_POSITION,
-    N_NAMES,
-    N_SITES,
-    NEEDED,
-    NOTABLE,
-    UNUSUAL,
-    Place,
-    TableReader,
-    decimal,
-    format_place,
-    header_complaint,
-    natural,
-    next_row,
-    same_text,
-    shown,
 )
 from f5py.text._bytes_numba import LANES
 from f5py.text._format_numba import MINUS, PLUS
@@ -89,12 +67,12 @@ class CountingRules(NamedTuple):
 def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
     """Parse start, end, number of motifs and ratio of a row; also return whether all are plain numbers."""
     at = n_columns - 9
-    position = natural(text, starts[at], ends[at], MAX_POSITION)
-    last = natural(text, starts[at + 1], ends[at + 1], MAX_POSITION)
-    number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_POSITION)
+    position = reading.natural(text, starts[at], ends[at], reading.MAX_POSITION)
+    last = reading.natural(text, starts[at + 1], ends[at + 1], reading.MAX_POSITION)
+    number = reading.natural(text, starts[n_columns - 2], ends[n_columns - 2], reading.MAX_POSITION)
     ratio, plain = odd_ratio, True
     if not has_odd_ratio:
-        ratio, plain = decimal(text, starts[at + 3], ends[at + 3])
+        ratio, plain = reading.decimal(text, starts[at + 3], ends[at + 3])
     return position, last, number, ratio, plain and position >= 0 and last >= 0 and number >= 0
 
 
@@ -130,41 +108,41 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     """
     n_columns, motif, threshold, per_site, split, stranded, lists, masks_forward, masks_reverse = counting
     contig, start, reverse, ratios, sizes, _ = listed
-    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
+    starts, ends = np.empty(reading.MAX_COLUMNS, np.int64), np.empty(reading.MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     places = np.empty(1 << 10, np.int64)
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
     called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
     name_slots, name_ends, name_text = names
-    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
+    at, line, n_sites, n_names = state[reading.AT], state[reading.LINE], state[reading.N_SITES], state[reading.N_NAMES]
     text_end = text_starts[0 if lists else n_sites]
     name, site = np.int64(-1), np.int64(-1)
-    status = DONE
+    status = reading.DONE
     block, separators = at - LANES, np.uint64(0)
     while at < end:
-        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
+        columns, newline, block, separators = reading.next_row(text, at, block, separators, starts, ends)
         if columns != n_columns + min(motif.shape[0], 1):
-            status = UNUSUAL
+            status = reading.UNUSUAL
             break
-        if motif.shape[0] and not same_text(motif, 0, motif.shape[0], text, starts[n_columns], ends[n_columns]):
+        if motif.shape[0] and not reading.same_text(motif, 0, motif.shape[0], text, starts[n_columns], ends[n_columns]):
             has_odd_ratio = False
             line += 1
             at = newline + 1
             continue
         position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
         if not plain:
-            status = UNUSUAL
+            status = reading.UNUSUAL
             break
         needed_ratio = threshold * number if per_site else threshold
         if lists or not abs(ratio) < needed_ratio:  # NaN counts
             first, stop = starts[n_columns - 1], ends[n_columns - 1]
             is_group = lists or (split and number > 1)
             is_reverse = with_strand and text[starts[1]] == MINUS
-            if is_group and position + stop - first > MAX_POSITION:
-                status = UNUSUAL
+            if is_group and position + stop - first > reading.MAX_POSITION:
+                status = reading.UNUSUAL
                 break
             if lists and with_strand and (ends[1] - starts[1] != 1 or not (is_reverse or text[starts[1]] == PLUS)):
-                status = UNUSUAL
+                status = reading.UNUSUAL
                 break
             needed = stop - first + 1 if is_group else 1
             if lists:
@@ -177,10 +155,12 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
                 or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
                 or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
             ):
-                state[NEEDED] = needed
-                status = FULL
+                state[reading.NEEDED] = needed
+                status = reading.FULL
                 break
-            if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+            if name < 0 or not reading.same_text(
+                name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]
+            ):
                 name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
                 n_names = max(n_names, name + 1)
             is_methylated = ratio > 0.0
@@ -212,7 +192,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
                     if stranded and is_reverse:
                         called_reverse[site] += 1
                         methylated_reverse[site] += is_methylated
-                state[NOTABLE] += n_found != number
+                state[reading.NOTABLE] += n_found != number
             else:
                 site = find_site(slots, site_names, spans, n_sites, site + 1, name, position << 32 | last)
                 if site == n_sites:
@@ -232,7 +212,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
         has_odd_ratio = False
         line += 1
         at = newline + 1
-    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
+    state[reading.AT], state[reading.LINE], state[reading.N_SITES], state[reading.N_NAMES] = at, line, n_sites, n_names
     return status
 
 
@@ -265,8 +245,8 @@ def methylation_frequency(
     calls: BinaryIO,
     threshold: float = CALL_THRESHOLD,
     split_groups: bool = False,
-    name: Place = "standard input",
-    chunk_size: int = CHUNK_SIZE,
+    name: reading.Place = "standard input",
+    chunk_size: int = reading.CHUNK_SIZE,
     threshold_per_site: bool = False,
     motif: Motif | None = None,
     stranded: bool = False,
@@ -290,14 +270,15 @@ def methylation_frequency(
     """
     header = _read_header(calls, name)
     table = SiteTable(stranded)
-    reader = TableReader(calls, header, name, table.state)
+    reader = reading.TableReader(calls, header, name, table.state)
     motif = motif or motif_named("cpg")
     counting = _counting(header, motif, threshold, threshold_per_site, split_groups, stranded, lists=False)
     listed = _listed_sites(0)
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
-            f"{format_place(name, 1)}: no column of strands, which {needed_by} needs; call with --meth-out-version 2"
+            f"{reading.format_place(name, 1)}: no column of strands, which {needed_by} needs; call with "
+            "--meth-out-version 2"
         )
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
@@ -316,8 +297,8 @@ def site_counts(
     threshold: float = CALL_THRESHOLD,
     threshold_per_site: bool = False,
     combine_strands: bool = False,
-    name: Place = "standard input",
-    chunk_size: int = CHUNK_SIZE,
+    name: reading.Place = "standard input",
+    chunk_size: int = reading.CHUNK_SIZE,
 ) -> tuple[SiteCounts, list[bytes]]:
     """Count methylated, unmethylated and uncertain calls by site and strand; also return contigs.
 
@@ -326,7 +307,8 @@ def site_counts(
     header = _read_header(calls, name)
     if b"\tstrand\t" not in header and not combine_strands:
         raise InputFileError(
-            f"{format_place(name, 1)}: no column of strands; add --combine-strands, or call with --meth-out-version 2"
+            f"{reading.format_place(name, 1)}: no column of strands; add --combine-strands, or call with "
+            "--meth-out-version 2"
         )
     if combine_strands:
         check_combinable(motif)
@@ -334,13 +316,13 @@ def site_counts(
     table = SiteTable()
     state, names = table.state, table.names
     listed = _listed_sites(_FIRST_LISTED)
-    reader = TableReader(calls, header, name, state)
+    reader = reading.TableReader(calls, header, name, state)
     counting = _counting(header, motif, 0.0, False, True, False, lists=True)
 
     def flush() -> None:
-        n = state[N_SITES]
+        n = state[reading.N_SITES]
         counts.add(SingleSiteCalls._make(column[:n] for column in listed))
-        state[N_SITES] = 0
+        state[reading.N_SITES] = 0
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         status = count_rows(
@@ -354,14 +336,14 @@ def site_counts(
     def make_room(text_size: int) -> None:
         nonlocal listed, names
         flush()
-        needed = int(state[NEEDED])
+        needed = int(state[reading.NEEDED])
         if needed > len(listed.contig):
             listed = SingleSiteCalls._make(enlarge(array, 2 * needed) for array in listed)
-        names = enlarge_names(names, int(state[N_NAMES]), text_size)
+        names = enlarge_names(names, int(state[reading.N_NAMES]), text_size)
 
     reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)
     flush()
-    return counts, list_names(names, int(state[N_NAMES]))
+    return counts, list_names(names, int(state[reading.N_NAMES]))
 
 
 def _counting(
@@ -385,7 +367,7 @@ def check_combinable(motif: Motif) -> None:
         raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
 
 
-def _read_header(calls: BinaryIO, name: Place) -> bytes:
+def _read_header(calls: BinaryIO, name: reading.Place) -> bytes:
     """Read and check the first line."""
     header = calls.readline(max(map(len, _HEADERS)) + 1).removesuffix(b"\n")
     if header not in _HEADERS:
@@ -393,12 +375,12 @@ def _read_header(calls: BinaryIO, name: Place) -> bytes:
         other = "not the header of call-methylation; give its table of calls, header included"
         if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
             other = f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
-        complaint = header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
-        raise InputFileError(f"{format_place(name, 1)}: {complaint}")
+        complaint = reading.header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
+        raise InputFileError(f"{reading.format_place(name, 1)}: {complaint}")
     return header
 
 
-def _check_row(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
+def _check_row(reader: reading.TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
     """Parse the ratio of a row that the compiled loop cannot, or reject the row."""
     row = reader.columns(line)
     count = "num_motifs" if "num_motifs" in row else "num_cpgs"
@@ -406,9 +388,9 @@ def _check_row(reader: TableReader, line: bytes, split_groups: bool, need_strand
         reader.check_natural(title, row[title])
     ratio = row["log_lik_ratio"]
     if not _NUMBER.fullmatch(ratio):
-        reader.reject(f"log_lik_ratio is {shown(ratio)}, which is not a number; is the file damaged?")
-    if split_groups and int(row["start"]) + len(row["sequence"]) > MAX_POSITION:
-        reader.reject(f"the group reaches beyond position {MAX_POSITION}; is the file damaged?")
+        reader.reject(f"log_lik_ratio is {reading.shown(ratio)}, which is not a number; is the file damaged?")
+    if split_groups and int(row["start"]) + len(row["sequence"]) > reading.MAX_POSITION:
+        reader.reject(f"the group reaches beyond position {reading.MAX_POSITION}; is the file damaged?")
     if need_strand and row.get("strand", b"+") not in (b"+", b"-"):
-        reader.reject(f"strand is {shown(row['strand'])}, neither + nor -; is the file damaged?")
+        reader.reject(f"strand is {reading.shown(row['strand'])}, neither + nor -; is the file damaged?")
     return float(ratio)

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.site_frequencies.table_reader as reading
 from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_kernel, inner
-from f5py.site_frequencies.table_reader import (
-    MAX_POSITION,
-    N_NAMES,
-    N_SITES,
-    NEEDED,
-    NOTABLE,
-    PADDING,
-    STATE_SIZE,
-    same_text,
-)
 from f5py.text._bytes_numba import LANES, where_is
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
 
@@ -119,7 +110,7 @@ def find_name(slots, name_ends, name_text, n_names, text, start, end):
     slot = _name_slot(text, start, end, slots.shape[0])
     while slots[slot] != 0:
         which = np.int64(slots[slot]) - 1
-        if same_text(name_text, name_ends[which], name_ends[which + 1], text, start, end):
+        if reading.same_text(name_text, name_ends[which], name_ends[which + 1], text, start, end):
             return which
         slot = (slot + 1) & (slots.shape[0] - 1)
     slots[slot] = n_names + 1
@@ -198,7 +189,7 @@ def format_rows(out, order, sites, names, stranded):
         out[at] = TAB
         at = append_int(out, at + 1, sites.span[site] >> 32)
         out[at] = TAB
-        at = append_int(out, at + 1, sites.span[site] & MAX_POSITION)
+        at = append_int(out, at + 1, sites.span[site] & reading.MAX_POSITION)
         out[at] = TAB
         at = append_int(out, at + 1, np.int64(sites.group_size[site]))
         out[at] = TAB
@@ -358,7 +349,7 @@ class Frequencies:
         return FrequencyColumns(
             sites.name[which],
             sites.span[which] >> 32,
-            sites.span[which] & MAX_POSITION,
+            sites.span[which] & reading.MAX_POSITION,
             sites.group_size[which],
             sites.called[which],
             sites.methylated[which],
@@ -373,11 +364,11 @@ class Frequencies:
         if len(motif.pattern) > _SHOWN_BASES:
             return 0
         sites, which = self._sites, self._order
-        text = np.concatenate((sites.texts, np.zeros(PADDING, np.uint8)))
+        text = np.concatenate((sites.texts, np.zeros(reading.PADDING, np.uint8)))
         return int(
             count_without_sites(
                 text, sites.text_start[which], sites.text_size[which], sites.span[which] >> 32,
-                sites.span[which] & MAX_POSITION, sites.group_size[which], motif.codes(False).masks,
+                sites.span[which] & reading.MAX_POSITION, sites.group_size[which], motif.codes(False).masks,
                 motif.codes(True).masks,
             )
         )  # fmt: skip
@@ -414,7 +405,7 @@ class SiteTable:
 
         self.stranded = stranded
         n = _FIRST_ENTRIES
-        self.state = np.zeros(STATE_SIZE, np.int64)
+        self.state = np.zeros(reading.STATE_SIZE, np.int64)
         self.names = NameHash(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32), ends=np.zeros(n + 1, np.int64), text=np.empty(n, np.uint8)
         )
@@ -438,8 +429,8 @@ class SiteTable:
     def make_room(self, text_size: int) -> None:
         """Enlarge full tables so that another row of at most `text_size` bytes fits."""
         sites = self.sites
-        n = int(self.state[N_SITES])
-        wanted = n + int(self.state[NEEDED])
+        n = int(self.state[reading.N_SITES])
+        wanted = n + int(self.state[reading.NEEDED])
         if wanted > len(sites.name):
             capacity = len(sites.name)
             while capacity < wanted:
@@ -456,19 +447,19 @@ class SiteTable:
             self.sites = sites = sites._replace(called_reverse=of_reverse[0], methylated_reverse=of_reverse[1])
         if sites.text_start[n] + text_size > len(sites.texts):
             self.sites = sites._replace(texts=enlarge(sites.texts, 2 * len(sites.texts) + text_size))
-        self.names = enlarge_names(self.names, int(self.state[N_NAMES]), text_size)
+        self.names = enlarge_names(self.names, int(self.state[reading.N_NAMES]), text_size)
 
     def result(self, count_column: str) -> Frequencies:
         """Return the sites with calls in the order of the output."""
         sites, names = self.sites, self.names
-        n_sites = int(self.state[N_SITES])
-        chromosomes = list_names(names, int(self.state[N_NAMES]))
+        n_sites = int(self.state[reading.N_SITES])
+        chromosomes = list_names(names, int(self.state[reading.N_NAMES]))
         rank = rank_names(chromosomes)
         covered = np.flatnonzero(sites.called[:n_sites])
         return Frequencies(
             count_column=count_column,
             chromosomes=chromosomes,
-            odd_groups=int(self.state[NOTABLE]),
+            odd_groups=int(self.state[reading.NOTABLE]),
             stranded=self.stranded,
             _order=covered[np.lexsort((sites.span[covered], rank[sites.name[covered]]))],
             _sites=sites,
