@@ -152,7 +152,7 @@ def find_candidates(queue, reads, strands, read_offsets, owns, seeds, offsets, i
 
 
 def strands_of(codes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the codes of reads, and those of their reverse complements at the same places; shape (2, offsets[-1])."""
+    """Stack the codes of reads and of their reverse complements, at the same places."""
     strands = np.stack([codes, _COMPLEMENTS[codes]])
     for begin, end in pairwise(offsets.tolist()):
         strands[1, begin:end] = strands[1, begin:end][::-1].copy()

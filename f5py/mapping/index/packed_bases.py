@@ -35,9 +35,9 @@ for _letters, _code in ((b"Aa", 0), (b"Cc", 1), (b"Gg", 2), (b"TtUu", 3), (b"SsY
 
 @exact_kernel
 def pack_letters(queue, pieces, size, letters, words, masks):
-    """Pack pieces of `size` letters, a multiple of 64; return those that stand for several bases, but not for A.
+    """Pack pieces of `size` letters, a multiple of 64.
 
-    These are letter << 2 | first base.
+    Return the letters that stand for several bases, but not for A: letter << 2 | first base.
 
     Parameters
     ----------

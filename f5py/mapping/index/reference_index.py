@@ -339,9 +339,9 @@ def _sort_by_digit(values, carried, other_values, other_carried, low, n_bits, co
 
 @exact_kernel
 def sort_buckets(queue, chosen, buckets, layout, n_keys):
-    """Sort the seeds of buckets by key, those of a key in their order; count keys by their numbers of places.
+    """Sort the seeds of buckets by key, those of a key in their order.
 
-    Return how many keys have each number below `_FEW_PLACES`, and the numbers of the others.
+    Return how many keys have each number of places below `_FEW_PLACES`, and the numbers of the others.
 
     Parameters
     ----------

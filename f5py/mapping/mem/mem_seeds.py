@@ -341,7 +341,7 @@ def _no_anchors():
 
 @exact_kernel
 def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_length, integers, sums):
-    """Find the matches of reads, and their sorted anchors; return as `f5py.mapping.index.seeds.seed_reads`.
+    """Find the matches of reads and their sorted anchors; as `f5py.mapping.index.seeds.seed_reads`.
 
     Parameters
     ----------
