@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -11,26 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import OutputFileError
+from f5py.io.files.complete_file import complete_output
 from f5py.io.signals.source import Calibration
 
 
 class Fast5Writer:
     """A new multi-read fast5 file (version 2.0) as sequencers write it; a context manager.
 
-    Until it is complete its name ends in ``.part``; after an error nothing is left. Bytes are deterministic. Raises
-    `OutputFileError` if it cannot be written, also from `write` and at the end. The product code of the sequencing kit
-    determines the pore.
+    The file gets its name when it is complete; its bytes are deterministic. The context raises `OutputFileError` if it
+    cannot be written. The product code of the sequencing kit determines the pore.
     """
 
     def __init__(
         self, path: str | Path, *, run_id: str = "f5py-run", experiment_type: str = "genomic_dna", kit: str = ""
     ) -> None:
         self._path = os.fspath(path)
-        self._part = self._path + ".part"
         self._run_id = run_id
         self._experiment_type = experiment_type
         self._kit = kit
+        self._stack = ExitStack()
         self._file: Any = None
         self._disk: Any = None
         self._shared: dict[str, Any] = {}
@@ -38,13 +37,14 @@ class Fast5Writer:
     def __enter__(self) -> Fast5Writer:
         import h5py
 
-        try:
-            self._disk = _CheckedFile(self._part)
+        with ExitStack() as stack:
+            out = stack.enter_context(complete_output(self._path))
+            self._disk = _CheckedFile(out.fileno(), "w+", closefd=False)
             self._file = h5py.File(self._disk, "w")
+            stack.callback(self._finish)
             self._file.attrs["file_version"] = np.bytes_(b"2.0")
             self._file.attrs["file_type"] = np.bytes_(b"multi-read")
-        except OSError as problem:
-            raise self._error(problem) from None
+            self._stack = stack.pop_all()
         return self
 
     def write(
@@ -66,82 +66,49 @@ class Fast5Writer:
         name = f"read_{read_id}"
         if name in self._file:
             raise ValueError(f"read {read_id} is in {self._path} already")
-        try:
-            read = self._file.create_group(name)
-            read.attrs["run_id"] = np.bytes_(self._run_id.encode())
-            raw = read.create_group("Raw")
-            raw.create_dataset("Signal", data=samples, chunks=samples.shape, compression="gzip", compression_opts=1)
-            _set(
-                raw,
-                read_id=np.bytes_(read_id.encode()),
-                start_time=np.uint64(start_time),
-                duration=np.uint32(samples.size),
-                read_number=np.int32(read_number),
-                start_mux=np.uint8(1),
-                median_before=np.float64(0),
-            )
-            _set(
-                read.create_group("channel_id"),
-                channel_number=np.bytes_(str(channel).encode()),
-                **{name: np.float64(value) for name, value in calibration._asdict().items()},
-            )
-            self._link_run(read, calibration.sampling_rate)
-            self._disk.check()
-        except OSError as problem:
-            self._abandon()
-            raise self._error(problem) from None
+        read = self._file.create_group(name)
+        read.attrs["run_id"] = np.bytes_(self._run_id.encode())
+        raw = read.create_group("Raw")
+        raw.create_dataset("Signal", data=samples, chunks=samples.shape, compression="gzip", compression_opts=1)
+        _set(
+            raw, read_id=np.bytes_(read_id.encode()), start_time=np.uint64(start_time),
+            duration=np.uint32(samples.size), read_number=np.int32(read_number), start_mux=np.uint8(1),
+            median_before=np.float64(0),
+        )  # fmt: skip
+        _set(
+            read.create_group("channel_id"), channel_number=np.bytes_(str(channel).encode()),
+            **{name: np.float64(value) for name, value in calibration._asdict().items()},
+        )  # fmt: skip
+        self._link_run(read, calibration.sampling_rate)
+        self._disk.check()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._file is None:
-            return
-        if kind is not None:
-            self._abandon()
-            return
-        try:
-            self._file.close()
-            self._disk.check()
-            self._disk.close()
-            os.replace(self._part, self._path)
-        except OSError as problem:
-            self._abandon()
-            raise self._error(problem) from None
-        self._file = None
+    def __exit__(self, kind: type[BaseException] | None, *problem: Any) -> None:
+        self._stack.__exit__(kind, *problem)
+
+    def _finish(self) -> None:
+        self._file.close()
+        self._disk.check()
 
     def _link_run(self, read: Any, sampling_rate: float) -> None:
         """Link the read to the groups of the run, which are stored once."""
         if not self._shared:
             run = read.create_group("tracking_id")
             _set(
-                run,
-                run_id=np.bytes_(self._run_id.encode()),
-                exp_start_time=np.bytes_(b"1970-01-01T00:00:00Z"),
-                device_id=np.bytes_(b"simulated"),
-                flow_cell_id=np.bytes_(b"simulated"),
+                run, run_id=np.bytes_(self._run_id.encode()), exp_start_time=np.bytes_(b"1970-01-01T00:00:00Z"),
+                device_id=np.bytes_(b"simulated"), flow_cell_id=np.bytes_(b"simulated"),
                 sample_id=np.bytes_(b"simulated"),
-            )
+            )  # fmt: skip
             context = read.create_group("context_tags")
             _set(
-                context,
-                experiment_type=np.bytes_(self._experiment_type.encode()),
+                context, experiment_type=np.bytes_(self._experiment_type.encode()),
                 sample_frequency=np.bytes_(f"{sampling_rate:g}".encode()),
-            )
+            )  # fmt: skip
             if self._kit:
                 _set(context, sequencing_kit=np.bytes_(self._kit.encode()))
             self._shared = {"tracking_id": run, "context_tags": context}
         else:
             for name, group in self._shared.items():
                 read[name] = group
-
-    def _abandon(self) -> None:
-        file, self._file, self._shared = self._file, None, {}
-        if file is not None:
-            file.close()
-            with suppress(OSError):
-                self._disk.close()
-            os.unlink(self._part)
-
-    def _error(self, problem: OSError) -> OutputFileError:
-        return OutputFileError(f"{self._path}: cannot write: {problem.strerror or problem}")
 
 
 class _CheckedFile(FileIO):
@@ -150,9 +117,7 @@ class _CheckedFile(FileIO):
     HDF5 writes its cache before it closes a file; on a full disk it would report every object and once more at exit.
     """
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "w+")
-        self._error: OSError | None = None
+    _error: OSError | None = None
 
     def write(self, data: Any) -> int:
         """Write all data, where a plain file may write a part."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError, unavailable
+from f5py.io.files.complete_file import complete_output
 from f5py.io.signals.source import Calibration
 
 _START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -27,7 +29,7 @@ class Pod5Writer:
 
     def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
         self._path = os.fspath(path)
-        self._part = self._path + ".part"
+        self._stack = ExitStack()
         self._tags = {"experiment_type": experiment_type, "sequencing_kit": kit}
         self._library: Any = None
         self._file: Any = None
@@ -39,12 +41,13 @@ class Pod5Writer:
         except ImportError as problem:
             raise unavailable(problem, "POD5 needs", "pod5", "pod5") from problem
         self._library = pod5
-        with suppress(OSError):
-            os.unlink(self._part)
-        try:
-            self._file = pod5.Writer(self._part, software_name="f5py")
-        except RuntimeError as problem:
-            raise self._error(problem) from problem
+        with ExitStack() as stack:
+            out = stack.enter_context(complete_output(self._path))
+            os.unlink(out.name)  # the library makes it
+            with self._wrap_errors():
+                self._file = pod5.Writer(out.name, software_name="f5py")
+            stack.callback(self._finish)
+            self._stack = stack.pop_all()
         return self
 
     def write(
@@ -75,22 +78,20 @@ class Pod5Writer:
             run_info=self._run,
             signal=samples,
         )
-        try:
+        with self._wrap_errors():
             self._file.add_read(read)
-        except RuntimeError as problem:
-            raise self._error(problem) from problem
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
+    def __exit__(self, kind: type[BaseException] | None, *problem: Any) -> None:
+        self._stack.__exit__(kind, *problem)
+
+    def _finish(self) -> None:
+        with self._wrap_errors():
             self._file.close()
-        except RuntimeError as failure:
-            if kind is None:
-                raise self._error(failure) from failure
-        if kind is None:
-            os.replace(self._part, self._path)
-        else:
-            with suppress(OSError):
-                os.unlink(self._part)
 
-    def _error(self, problem: Exception) -> OutputFileError:
-        return OutputFileError(f"{self._path}: cannot be written ({' '.join(str(problem).split())})")
+    @contextmanager
+    def _wrap_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as problem:
+            reason = " ".join(str(problem).split())
+            raise OutputFileError(f"{self._path}: cannot be written ({reason})") from problem

@@ -39,10 +39,12 @@ class Blow5Writer:
         self._file: BinaryIO
 
     def __enter__(self) -> Blow5Writer:
-        self._file = self._stack.enter_context(complete_output(self._path))
         header = ("".join(f"@{name}\t{value}\n" for name, value in self._attributes.items()) + _COLUMNS).encode()
         start = BLOW5_MAGIC + _VERSION + bytes([_ZLIB]) + struct.pack("<IB", 1, _SVB_ZD)
-        self._file.write(start.ljust(BINARY_HEADER_AT, b"\0") + struct.pack("<I", len(header)) + header)
+        with ExitStack() as stack:
+            self._file = stack.enter_context(complete_output(self._path))
+            self._file.write(start.ljust(BINARY_HEADER_AT, b"\0") + struct.pack("<I", len(header)) + header)
+            self._stack = stack.pop_all()
         return self
 
     def write(self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, **_: int) -> None:
