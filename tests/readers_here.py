@@ -13,9 +13,9 @@ from f5py.io.signals.source import FileSource
 
 
 class _SourceHere(FileSource):
-    def list_reads(self, path: str) -> Any:
+    def list_reads(self, paths: Any, crash: str = "") -> Any:
         reader: Any = self._reader
-        return reader.list_reads(path)
+        return [reader.list_reads(path) for path in paths]
 
 
 @contextmanager
@@ -36,9 +36,8 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
 def scans_here() -> Iterator[None]:
     """Look in this process for the names of the reads in fast5 files, which must be sound."""
 
-    def map_here(function: Callable[[str], Any], paths: Any, n_processes: int, take: Callable[[str, Any], Any]) -> None:
-        for path in paths:
-            take(path, function(path))
+    def source(n_processes: int, paths: Any, reader: Any, *_: Any) -> Any:
+        return _SourceHere(paths, reader())
 
-    with mock.patch.object(fast5_scan, "map_files", map_here):
+    with mock.patch.object(fast5_scan, "ProcessSource", source):
         yield

@@ -14,8 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -42,8 +41,6 @@ _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, sign
 HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 #: Signals to a run's process group that only the first process handles.
 _NOT_FOR_HELPERS = {signal.SIGINT, signal.SIGUSR1, signal.SIGXCPU}
-#: Requests of `map_files` that a process has at a time; few, for quick interrupts.
-_MOST_REQUESTS = 64
 STOPPED = "the signal reader processes have been stopped"
 _PROGRAM = f"from {__name__} import _main; _main()"
 
@@ -205,46 +202,6 @@ def ready(processes: Iterable[HelperProcess]) -> list[HelperProcess]:
     return [by_connection[connection] for connection in found]
 
 
-def map_files(
-    function: Callable[[str], Any], paths: Sequence[str], n_processes: int, take: Callable[[str, Any], object]
-) -> None:
-    """Call a module-level function with each path in helper processes, and `take` with path and result.
-
-    If a file crashes or hangs a process, its result is the `ProcessCrashError`. Raises an error of `function`, and
-    `SignalError` if the processes cannot be started or one was killed.
-    """
-    name = function.__module__, function.__qualname__
-    size = max(1, min(_MOST_REQUESTS, len(paths) // (4 * n_processes)))
-    waiting = [deque(paths[start : start + size]) for start in range(0, len(paths), size)][::-1]
-    busy: dict[HelperProcess, deque[str]] = {}  # with their unanswered requests
-    idle: list[HelperProcess] = []
-    try:
-        while waiting or busy:
-            try:
-                while waiting and len(busy) < n_processes:
-                    with explain_failed_start():
-                        process = idle.pop() if idle else HelperProcess(_serve, *name)
-                    busy[process] = waiting.pop()
-                    process.ask(list(busy[process]), busy[process][0])
-                for process in ready(busy):
-                    answer = process.receive()
-                    take(busy[process].popleft(), answer)
-                    if busy[process]:
-                        process.start_timer(busy[process][0])
-                    else:
-                        del busy[process]
-                        idle.append(process)
-            except ProcessCrashError as death:
-                left = busy.pop(death.process)
-                death.process.close()
-                take(left.popleft(), death)
-                if left:
-                    waiting.append(left)
-    finally:
-        for process in (*busy, *idle):
-            process.close()
-
-
 @contextmanager
 def explain_failed_start() -> Iterator[None]:
     """Turn an `OSError` into a `SignalError`."""
@@ -322,7 +279,3 @@ def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
                 send(connection, result)
     except (EOFError, OSError):
         return
-
-
-def _serve(connection: Connection, module: str, name: str) -> None:
-    answer_each(connection, getattr(import_module(module), name))

@@ -116,14 +116,16 @@ class ProcessSource(IndexedSource):
                 return found
         return {}
 
-    def list_reads(self, path: str) -> NDArray | str:
-        """Return the reads of a file by the reader's `list_reads`, or why it is unreadable."""
+    def list_reads(self, paths: Sequence[str], crash: str = "{path}: the file {how}; it is damaged") -> list[Any]:
+        """Return `list_reads` of the reader for each file, or a text for one that crashes or hangs a process."""
         try:
             with self._group() as group:
-                found: NDArray | str = group.ask(path, path)
+                found: list[Any] = group.ask(list(paths), paths[0], len(paths))
                 return found
         except ProcessCrashError as death:
-            return f"{path}: the file {death.how}; it is damaged"
+            if len(paths) == 1:
+                return [crash.format(path=paths[0], how=death.how)]
+        return [found for path in paths for found in self.list_reads([path], crash)]
 
     def close(self) -> None:
         for group in self._groups:
@@ -227,10 +229,10 @@ class ReaderGroup:
                 process.ask([([names[i] for i in share], files)], files[0], len(files))
             return _receive_block(len(names), shares)
 
-    def ask(self, request: Any, path: str) -> Any:
-        """Return the answer of a process to a request for metadata; see `_serve`."""
+    def ask(self, request: Any, path: str, n: int = 1) -> Any:
+        """Return the answer of a process to a request for metadata of n reads or files; see `_serve`."""
         with self._running() as processes:
-            processes[0].ask([request], path)
+            processes[0].ask([request], path, n)
             while not ready(processes[:1]):
                 continue
             return processes[0].receive()
@@ -391,7 +393,7 @@ class SharedSamples:
 def _serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
     """Answer requests with a `FileReader` of that module and name, after the path of a similar file or "".
 
-    A request is ``(names, paths)``, ``(name, path)`` for the run's metadata, or a path for its reads. Answers to the
+    A request is ``(names, paths)``, ``(name, path)`` for the run's metadata, or paths for their reads. Answers to the
     first kind are ``(offsets, calibration, problems)`` with the samples in shared memory until the next request.
     """
     keep_freed_memory()
@@ -399,8 +401,8 @@ def _serve(connection: Connection, memory: str, module: str, reader_class: str) 
     reader: Any = getattr(import_module(module), reader_class)()
 
     def answer(request: Any) -> Any:
-        if isinstance(request, str):
-            return reader.list_reads(request)
+        if isinstance(request, list):
+            return [reader.list_reads(path) for path in request]
         if isinstance(request[0], str):
             return reader.run_info(*request)
         block = reader.read(*request, shared.room)

@@ -164,7 +164,8 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
     except MissingDependencyError:
         called, source = None, by_library()
     yield source if called is None else DirectPod5Source(source, by_library, index, called, n_threads)
-    index.fill({file: source.list_reads(file) for file in dict.fromkeys(files)})
+    files = list(dict.fromkeys(files))
+    index.fill(dict(zip(files, source.list_reads(files), strict=True)))
 
 
 def _open_fast5(

@@ -110,3 +110,11 @@ def killed(path):
 class OddLister(LongReader):
     def list_reads(self, path):
         return np.frombuffer(odd_names(path)[0].encode().ljust(16, b"-"), "V16")
+
+
+class OddNames(LongReader):
+    list_reads = staticmethod(odd_names)
+
+
+class KilledReader(LongReader):
+    list_reads = staticmethod(killed)

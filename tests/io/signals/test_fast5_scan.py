@@ -66,7 +66,7 @@ def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.
     with ScanJournal(path) as journal:
         assert scan_fast5(paths, 1, done.append, journal) == expected
     assert sum(done) == len(paths)
-    monkeypatch.setattr(fast5_scan, "_scan", odd_readers.killed)
+    monkeypatch.setattr(fast5_scan, "NameReader", odd_readers.KilledReader)
     with ScanJournal(path) as journal:
         assert scan_fast5(paths, 1, journal=journal) == expected
         assert scan_fast5([*paths[4:], *paths[:4]], 1, journal=journal) == [*expected[4:], *expected[:4]]
@@ -144,7 +144,7 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.fixture
 def odd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a file's name say what happens to the process that scans it."""
-    monkeypatch.setattr(fast5_scan, "_scan", odd_readers.odd_names)
+    monkeypatch.setattr(fast5_scan, "NameReader", odd_readers.OddNames)
 
 
 @pytest.mark.usefixtures("odd")

@@ -65,7 +65,8 @@ def test_files_that_end_or_stop_the_process(monkeypatch, capfd):
     monkeypatch.setattr(helper_process, "CPU_SECONDS", 0.5)  # more than starting takes
     index = Pod5Index([])
     with closing(ProcessSource(1, index, odd_readers.OddLister)) as source:
-        index.fill({path: source.list_reads(path) for path in ("a", "abort", "b", "loop", "c")})
+        paths = ["a", "abort", "b", "loop", "c"]
+        index.fill(dict(zip(paths, source.list_reads(paths), strict=True)))
     assert list(index.paths_of(list(index))) == ["a", "b", "c"]
     words = " ".join(capfd.readouterr().err.split())
     assert "2 of 5 POD5 files cannot be read" in words

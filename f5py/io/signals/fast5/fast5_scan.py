@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
-from f5py.io.signals.helper_process import ProcessCrashError, map_files
+from f5py.io.signals.processes import ProcessSource
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.search import list_files
+from f5py.io.signals.source import FileReader
 from f5py.messages import console
 from f5py.messages.console import input_warning
+
+#: Files that a process is given at a time.
+_MOST_FILES = 64
+_CRASH = "{path}: skipped, it is damaged and {how}"
 
 
 def list_fast5(directory: str) -> list[str]:
@@ -39,14 +46,22 @@ def read_names(path: str) -> list[str]:
         return [name.decode() if isinstance(name, bytes) else str(name)]
 
 
-def _scan(path: str) -> Found:
-    """Return the read names in a file, or why it is skipped."""
-    try:
-        names = read_names(path)
-    except (OSError, LookupError, StopIteration, ValueError, TypeError, RuntimeError) as problem:
-        reason = " ".join(str(problem).split()) or type(problem).__name__
-        return f"{path}: skipped, not a usable fast5 file ({reason})"
-    return names if names else f"{path}: skipped, holds no reads"
+class NameReader(FileReader):
+    """Reader of the names of reads, for helper processes."""
+
+    @staticmethod
+    def prepare(path: str) -> None:
+        import h5py  # noqa: F401
+
+    @staticmethod
+    def list_reads(path: str) -> Found:
+        """Return the read names in a file, or why it is skipped."""
+        try:
+            names = read_names(path)
+        except (OSError, LookupError, StopIteration, ValueError, TypeError, RuntimeError) as problem:
+            reason = " ".join(str(problem).split()) or type(problem).__name__
+            return f"{path}: skipped, not a usable fast5 file ({reason})"
+        return names if names else f"{path}: skipped, holds no reads"
 
 
 def scan_fast5(
@@ -67,16 +82,18 @@ def scan_fast5(
         console.note("readdb", f"{len(found)} of {len(paths)} fast5 files have been scanned before")
     rest = [path for path in paths if path not in found]
     advance(len(paths) - len(rest))
-
-    def take(path: str, result: Found | ProcessCrashError) -> None:
-        if isinstance(result, ProcessCrashError):
-            result = f"{path}: skipped, it is damaged and {result.how}"
-        if journal is not None:
-            journal.add(path, result)
-        found[path] = result
-        advance(1)
-
-    map_files(_scan, rest, processes, take)
+    if not rest:
+        return [found[path] for path in paths]
+    size = max(1, min(_MOST_FILES, len(rest) // (4 * processes)))
+    groups = [rest[start : start + size] for start in range(0, len(rest), size)]
+    n = min(processes, len(groups))
+    with ThreadPoolExecutor(n) as threads, closing(ProcessSource(n, {}, NameReader, "fast5", n)) as source:
+        for group, names in zip(groups, threads.map(lambda one: source.list_reads(one, _CRASH), groups), strict=True):
+            for path, result in zip(group, names, strict=True):
+                if journal is not None:
+                    journal.add(path, result)
+                found[path] = result
+            advance(len(group))
     return [found[path] for path in paths]
 
 
