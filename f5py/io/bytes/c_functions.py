@@ -8,11 +8,6 @@ from typing import Any
 
 
 @cache
-def pread_function() -> int:
-    return address_of(ctypes.CDLL(None).pread)
-
-
-@cache
 def clock_function() -> int:
     """Return the address of ``clock_gettime``."""
     return address_of(ctypes.CDLL(None).clock_gettime)

@@ -249,24 +249,18 @@ def nameless_file(output: str) -> int | None:
     return None
 
 
-def _link(path: str | int, name: str) -> None:
-    if isinstance(path, int):
-        # src_dir_fd makes Python follow the link
-        os.link(f"/proc/self/fd/{path}", name, src_dir_fd=path)
-    else:
-        os.link(path, name)
-
-
 def _link_temporary(path: str | int, target: str, about: os.stat_result) -> str:
     """Link a file to a temporary name in the target's folder."""
     name = temporary_name(target)
+    # src_dir_fd makes Python follow the link
+    origin = (f"/proc/self/fd/{path}", path) if isinstance(path, int) else (path, None)
     try:
-        _link(path, name)
+        os.link(origin[0], name, src_dir_fd=origin[1])
     except FileExistsError:
         if os.path.samestat(os.lstat(name), about):
             return name
         name = _new_name(target)
-        _link(path, name)
+        os.link(origin[0], name, src_dir_fd=origin[1])
     if not os.path.samestat(os.lstat(name), about):
         os.unlink(name)
         raise OSError(errno.ESTALE, "has been replaced")

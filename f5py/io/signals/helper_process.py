@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import pickle
-import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
@@ -212,20 +211,9 @@ def explain_failed_start() -> Iterator[None]:
 
 
 @cache
-def _starter(pid: int) -> queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]]:
-    """Start a lasting thread of this process that starts others; return its queue."""
-    requests: queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]] = queue.SimpleQueue()
-
-    def work() -> None:
-        while True:
-            future, start = requests.get()
-            try:
-                future.set_result(start())
-            except BaseException as problem:
-                future.set_exception(problem)
-
-    threading.Thread(target=work, name="f5py-starter", daemon=True).start()
-    return requests
+def _starter(pid: int) -> ThreadPoolExecutor:
+    """Return a lasting thread of this process that starts others."""
+    return ThreadPoolExecutor(1, "f5py-starter")
 
 
 def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen:
@@ -240,9 +228,7 @@ def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Pop
 
     if threading.current_thread() is threading.main_thread():
         return start()
-    future: Future[subprocess.Popen] = Future()
-    _starter(os.getpid()).put((future, start))  # a fork has no threads
-    return future.result()
+    return _starter(os.getpid()).submit(start).result()  # a fork has no threads
 
 
 def _main() -> None:

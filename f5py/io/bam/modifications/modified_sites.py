@@ -256,16 +256,9 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
                 break
             if wanted.without_call and not is_minus:
                 n_found = _list_of_strand(
-                    data[at:end],
-                    is_reverse,
-                    True,
-                    bases,
-                    wanted,
-                    (reference, reference_start),
-                    n_found,
-                    columns,
+                    data[at:end], is_reverse, True, bases, wanted, (reference, reference_start), n_found, columns,
                     counts,
-                )
+                )  # fmt: skip
             if n_entries == 0:
                 continue
             of_record += n_entries

@@ -12,7 +12,7 @@ import sys
 from typing import Any, NamedTuple
 
 from f5py.errors import MissingDependencyError
-from f5py.io.bytes.c_functions import address_of, pread_function, zlib_library
+from f5py.io.bytes.c_functions import address_of, zlib_library
 
 #: Record compressions, numbered as in headers.
 NO_PRESS, ZLIB, ZSTD = 0, 1, 2
@@ -44,8 +44,8 @@ def functions(path: str, record_press: int) -> CodecFunctions:
     elif record_press == ZSTD:
         library = _zstd(path)
         of_zstd = [address_of(getattr(library, name)) for name in _OF_ZSTD]
-    free, strtod, realloc = map(address_of, (system.free, system.strtod, system.realloc))
-    return CodecFunctions(pread_function(), free, strtod, realloc, uncompress, *of_zstd)
+    pread, free, strtod, realloc = map(address_of, (system.pread, system.free, system.strtod, system.realloc))
+    return CodecFunctions(pread, free, strtod, realloc, uncompress, *of_zstd)
 
 
 def _zstd(path: str) -> Any:

@@ -184,20 +184,19 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
             if used[0] <= scratch.size:
                 break
             scratch = np.empty(int(used[0]), np.uint8)
-        if codes[rows].any():
-            row = first + int(np.argmax(codes[rows] != GOOD))
-            last = ""
-            if row > 0:
-                source, begin = (scratch, 0) if row > first else (texts[-1], n_text - texts[-1].size)
-                last = _printable(source[name_begin[row - 1] - begin : name_end[row - 1] - begin].tobytes())
-            raise_for(path, file, int(codes[row]), int(places[row]))
-            where = f" after read {last}, number {row}" if row else ""
-            raise SignalError(f"{path}: {cause(int(codes[row]))}{where}; copy the file again")
         texts.append(scratch[: used[0]].copy())
         name_begin[rows] += n_text
         name_end[rows] += n_text
         n_text += int(used[0])
+        if codes[rows].any():
+            break
     text = np.concatenate(texts)
+    if codes.any():
+        row = int(np.argmax(codes != GOOD))
+        raise_for(path, file, int(codes[row]), int(places[row]))
+        last = _printable(text[name_begin[row - 1] : name_end[row - 1]].tobytes())
+        where = f" after read {last}, number {row}" if row else ""
+        raise SignalError(f"{path}: {cause(int(codes[row]))}{where}; copy the file again")
     names = NameTable(text, name_begin, name_end)
     if names.n_distinct < n:
         rows = names.rows_of(Names(*gather_slices(text, name_begin, name_end - name_begin)))
