@@ -296,9 +296,8 @@ def _receive_block(n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -
 class _ReaderProcess(HelperProcess):
     """A process with a `FileReader`, and the memory that it shares."""
 
-    advice = "use a smaller --iop, -K or -B"
-
     def __init__(self, reader: type[FileReader], path: str) -> None:
+        self.advice = getattr(reader, "advice", "use a smaller --iop, -K or -B")
         descriptor = memory_descriptor("f5py signals")
         self._shared = SharedSamples(descriptor)
         try:

@@ -49,6 +49,8 @@ def read_names(path: str) -> list[str]:
 class NameReader(FileReader):
     """Reader of the names of reads, for helper processes."""
 
+    advice = "use a smaller --iop"
+
     @staticmethod
     def prepare(path: str) -> None:
         import h5py  # noqa: F401
