@@ -76,7 +76,6 @@ _FIELDS = {
 
 
 def parsed(line: str) -> Any:
-    """Parse a line as f5py does."""
     _, name, *words = shlex.split(line.split(" > ")[0])
     command = f5py.get_command(click.Context(f5py), name)
     assert isinstance(command, OptionsCommand), line

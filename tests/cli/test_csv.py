@@ -13,7 +13,6 @@ from ..made_data import ReadSet, refused, run_command
 
 
 def cells(path: Path) -> list[list[str]]:
-    """Read a table as its name says."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", newline="") as file:
         if ".csv" in path.suffixes:

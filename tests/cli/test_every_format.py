@@ -57,7 +57,6 @@ def _single(folder: Path, reads: list[MadeRead]) -> Path:
 
 
 def option_of(name: str) -> str:
-    """Return the option that takes signals of a format."""
     return "--fast5" if name.startswith("fast5") else "--pod5" if name == "pod5" else "--slow5"
 
 
@@ -222,7 +221,6 @@ def test_all_commands_that_read_tables_are_here():
 
 
 def run_on(tables: Tables, use: str, table: str, out: Path) -> int:
-    """Run a use of a command; return its status."""
     stand_ins = {"TABLE": table, "TRUTH": str(tables.truth)}
     words = [stand_ins.get(word, word) for word in TABLE_USES[use][1]]
     words = [str(tables.folder / word) if (tables.folder / word).is_file() else word for word in words]

@@ -212,7 +212,6 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path):
 
 
 def flipped(content: bytes, at: int) -> bytes:
-    """With another bit at a place."""
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 

@@ -60,7 +60,6 @@ _SMALL_BATCHES = ["-B", "20K"]
 
 @pytest.fixture(scope="module")
 def short_calls(short: ReadSet) -> bytes:
-    """Call the short reads, by the CPU threads."""
     out = short.folder / "calls.tsv"
     assert run_main(*short.options(), "-o", out, "--gpu", "off") == 0
     assert len(rows_by_read(out.read_bytes())) > 10

@@ -61,7 +61,6 @@ def patience(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def far(made: ReadSet, *signals: str) -> list[str]:
-    """Options for inputs of the server."""
     return ["-b", f"s3://run/{made.bam.name}", "-g", f"s3://run/{made.genome.name}", *signals, "-t", "2"]
 
 

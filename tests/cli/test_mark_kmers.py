@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +103,6 @@ def test_parquet_csv_and_parts_have_the_same(made: ReadSet, tmp_path: Path) -> N
     assert run_command("merge", tmp_path / "e.parquet", tmp_path / "e.parquet", "-o", tmp_path / "both.parquet") == 0
     assert pyarrow.parquet.read_table(tmp_path / "both.parquet")["kmer_mark"].to_pylist() == 2 * marks
     assert run_command("compare", tmp_path / "e.tsv", tmp_path / "e.tsv", "--by", "kmer", "-o", tmp_path / "c.tsv") == 0
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    with closing(WorkerPool(2)) as made:
-        yield made
 
 
 def test_any_alignments_equal_plain_search(pool: WorkerPool) -> None:

@@ -17,7 +17,6 @@ from ..made_data import ReadSet, process_of, refused, run_command, run_process, 
 
 @pytest.fixture(scope="module")
 def outputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with the outputs of one run."""
     folder = tmp_path_factory.mktemp("outputs")
     names = ("-o", folder / "calls.tsv", "--modbam", folder / "calls.bam", "--bedmethyl", folder / "calls.bed")
     assert run_command("call-methylation", *made.options(), *names, "--modbam-style", "reference") == 0

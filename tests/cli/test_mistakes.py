@@ -32,7 +32,6 @@ _READ = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def mistakes() -> list[tuple[str, int, str]]:
-    """Command line, status, line of error."""
     with TABLE.open(newline="") as file:
         rows = csv.reader(file, "excel-tab", quoting=csv.QUOTE_NONE)
         return [(line, int(status), error) for line, status, error in rows]

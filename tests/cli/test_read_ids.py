@@ -25,7 +25,6 @@ def chosen(made: ReadSet, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def only_these(made: ReadSet, tmp_path: Path) -> ReadSet:
-    """Alignments of these reads only."""
     (tmp_path / "few").mkdir()
     return made.with_records(tmp_path / "few", [made.records()[1][i] for i in sorted(_CHOSEN)])
 

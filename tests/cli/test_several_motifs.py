@@ -20,7 +20,6 @@ MOTIFS = ("gpc", "cpg", "dam")
 
 @pytest.fixture(scope="module")
 def tables(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Call each motif alone, and all."""
     folder = tmp_path_factory.mktemp("motifs")
     for name in (*MOTIFS, ",".join(MOTIFS)):
         outputs = ["-o", folder / f"{name}.tsv", "--modbam", folder / f"{name}.bam"]

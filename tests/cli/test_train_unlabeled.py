@@ -44,7 +44,6 @@ def reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(reads: Path) -> Any:
-    """Fit shifts, and write them and both kinds of report."""
     return f5py.train(**inputs(reads), output=reads / "cpg.model", report=reads / "fit.json")
 
 

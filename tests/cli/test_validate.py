@@ -25,7 +25,6 @@ def validate(*inputs, tmp_path: Path, **options):
 
 
 def sites_of(calls: pd.DataFrame, states: np.ndarray) -> pd.DataFrame:
-    """Each site of each call with its state."""
     repeated = calls.assign(methylated=states.astype(int)).loc[calls.index.repeat(calls["num_motifs"])]
     second = repeated.index.duplicated()
     return repeated.assign(position=repeated["start"] + 3 * second)

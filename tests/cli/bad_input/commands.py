@@ -40,7 +40,6 @@ class SignalCommand:
         return [self.name, *last_of_each([*inputs, *self.options, *options])]
 
     def process(self, reads: ReadSet, *options: object) -> list[str]:
-        """Write the command line of a process of its own."""
         return process_of(*self.arguments(reads, *options))
 
     def many(self, reads: ReadSet, folder: Path, times: int) -> ReadSet:
@@ -60,7 +59,6 @@ class SignalCommand:
         return found
 
     def order(self, reads: ReadSet) -> list[str]:
-        """Names of the reads in the order of their rows."""
         if self.is_mapped:
             return reads.names
         with pysam.FastxFile(str(reads.reads)) as file:
@@ -77,5 +75,4 @@ MAPPED = tuple(command for command in COMMANDS if command.is_mapped)
 
 
 def without_header(table: bytes) -> bytes:
-    """Return the rows of a table."""
     return table[table.index(b"\n") + 1 :]

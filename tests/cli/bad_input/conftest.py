@@ -17,7 +17,6 @@ Succeeds = Callable[..., tuple[bytes, str]]
 
 @pytest.fixture(params=COMMANDS, ids=lambda command: command.name)
 def command(request: pytest.FixtureRequest) -> SignalCommand:
-    """Each of the commands, or those that a test names."""
     return request.param
 
 
@@ -42,7 +41,6 @@ def unlabelled(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> ReadS
 
 @pytest.fixture
 def table(command: SignalCommand, tables: dict[str, bytes]) -> bytes:
-    """Return what the command makes of the made reads."""
     return tables[command.name]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +14,6 @@ from .commands import MAPPED, SignalCommand, without_header
 from .conftest import Fails, Stops, Succeeds
 
 pytestmark = pytest.mark.parametrize("command", MAPPED, ids=lambda command: command.name, indirect=True)
-
-
-def test_alignment_file_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    bam = made.bam.read_bytes()
-    for damaged, *causes in (
-        (bam[:-28], "no BGZF EOF marker"),
-        (bam[: len(bam) // 2], "no BGZF EOF marker"),
-        (bam[:40], "no BGZF EOF marker", "does not contain alignment data"),
-        (b"", "does not contain alignment data"),
-        (b"not an alignment\n" * 9, "does not contain alignment data"),
-        (b"@HD\tVN:1.6\nread\t4\t*\t0\t0\t*\t*\t0\t0\tA\t*\n", "the header names no contigs"),
-        (b">r\nACGT\n", "is FASTA, which has no alignments"),
-    ):
-        line = fails(made.with_bam(tmp_path, damaged))
-        assert f"{tmp_path}/changed.bam: " in line
-        assert any(cause in line for cause in causes)
-    assert f"{tmp_path}/absent.bam: no such file" in fails(replace(made, bam=tmp_path / "absent.bam"))
-    assert "Is a directory" in fails(replace(made, bam=tmp_path))
 
 
 def test_damage_in_mid_file_keeps_the_rows_before_it(
@@ -94,20 +74,6 @@ def test_contigs_that_the_reference_lacks(
     moved = [pysam.AlignedSegment.fromstring(text, pysam.AlignmentHeader.from_dict(longer)) for text in texts]
     line, _ = stops(made.with_records(tmp_path, moved, longer, index=False))
     assert f"{made.genome}: the reference lacks contig beta, on which reads lie" in line
-
-
-def test_reference_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    name, bases = made.genome.read_text().split("\n", 1)
-    line = fails(made.with_genome(tmp_path, f"{name}\n{bases}ACGT\n"))
-    assert "contig simulated has 12004 bases, but 12000 in the BAM file" in line
-    assert "absent.fa: no such file" in fails(replace(made, genome=tmp_path / "absent.fa"))
-    (tmp_path / "changed.fa.fai").unlink(missing_ok=True)
-    for text, why in (("no FASTA\n", "no FASTA file"), ("", "empty")):
-        assert f"cannot read the reference: it is {why}" in fails(made.with_genome(tmp_path, text))
-    changed = made.with_genome(tmp_path, made.genome.read_text()[:6000])
-    shutil.copy(f"{made.genome}.fai", f"{changed.genome}.fai")
-    line = fails(changed)
-    assert f"{changed.genome}.fai: is not the index of {changed.genome} as it is now; delete it" in line
 
 
 def test_alignment_that_extends_past_the_end_of_its_contig(

@@ -81,30 +81,8 @@ def test_reads_that_do_not_fit(
 
 
 def model_text(k: int, alphabet: str = "ACGT") -> str:
-    """Write a model whose levels are all the same."""
     kmers = ("".join(kmer) for kmer in product(alphabet, repeat=k))
     return f"#k\t{k}\n" + "".join(f"{kmer}\t90.0\t2.0\n" for kmer in kmers)
-
-
-def test_damaged_models(made: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    whole = model_text(3)
-    path = tmp_path / "model.txt"
-    for text, words in [
-        (whole[: len(whole) // 2], "the file ends here"),
-        ("#k\t6\nAAAAAA\t1\t1\n", "line 2: the file ends here"),
-        (whole.replace("AAC\t90.0", "AAC\tmany"), "line 3: column mean, 'many'"),
-        (whole.replace("#k\t3", "#k\t4"), "k"),
-        (whole.replace("90.0\t2.0", "90.0\t-2.0"), "line 2"),
-        (whole.replace("90.0", "nan"), "line 2"),
-        ("", "no k-mers in it"),
-        ("kmer\tlevel_mean\tlevel_stdv\n", "no k-mers in it"),
-        (model_text(2, "ACGMT"), "over ACGT in lexicographic order"),
-    ]:
-        path.write_text(text)
-        line = fails(made, "--kmer-model", path)
-        assert str(path) in line
-        assert words in line
-    assert "absent.txt: cannot be read" in fails(made, "--kmer-model", tmp_path / "absent.txt")
 
 
 @pytest.mark.parametrize("k", [2, 5, 7])

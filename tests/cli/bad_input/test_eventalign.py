@@ -24,7 +24,6 @@ def command() -> SignalCommand:
 
 
 def rows_by_read(table: bytes) -> dict[str, list[list[bytes]]]:
-    """Split the rows of each read into fields."""
     return {name: [row.split(b"\t") for row in rows] for name, rows in EVENTALIGN.by_read(table).items()}
 
 

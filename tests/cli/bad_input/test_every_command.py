@@ -165,7 +165,6 @@ def test_sound_files(name: str, sound: dict[str, list[Values]], here: Path):
 
 
 def with_value(uses: list[Values], field: str, option: Option, value: str) -> Values:
-    """Put this value into the use that a field belongs to."""
     values = next((values for values in uses if field in values), uses[0])
     return values | {field: (value,) if option.repeated else value}
 

@@ -263,7 +263,6 @@ class Held:
             time.sleep(0.02)
 
     def end(self) -> tuple[int, str]:
-        """Exit status, and the messages."""
         status = self.process.wait(timeout=PATIENCE)
         with self.process as process:
             assert process.stderr is not None
@@ -271,7 +270,6 @@ class Held:
 
 
 def first_rows(command: SignalCommand, made: ReadSet, table: bytes, n_reads: int) -> bytes:
-    """Select the header and the rows of the first reads."""
     rows = command.by_read(table)
     lines = [line for name in made.names[:n_reads] for line in rows[name]]
     return table[: table.index(b"\n") + 1] + b"".join(line + b"\n" for line in lines)

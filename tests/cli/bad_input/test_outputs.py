@@ -12,7 +12,7 @@ import pytest
 
 from ...made_data import ReadSet, error_line, refused, run_command, run_process, start_process
 from ...patience import PATIENCE
-from .commands import SignalCommand, without_header
+from .commands import SignalCommand
 
 full_disk = pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
 
@@ -108,12 +108,3 @@ def test_closed_pipe_is_quiet(command: SignalCommand, made: ReadSet, table: byte
     assert "chemistry R9.4 DNA (" in first
     assert all(line.startswith(starts) for line in lines), messages
     assert "ERROR" not in messages
-
-
-def test_the_same_rows_in_any_number_of_batches(
-    command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path
-) -> None:
-    """What the other tests take for granted."""
-    out = tmp_path / "out.tsv"
-    assert run_command(*command.arguments(command.many(made, tmp_path, 2), "-K", 5, "-o", out)) == 0
-    assert out.read_bytes() == table + without_header(table)

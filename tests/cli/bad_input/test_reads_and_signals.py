@@ -17,21 +17,6 @@ from .conftest import Fails, Stops, Succeeds
 mapped = pytest.mark.parametrize("command", MAPPED, ids=lambda command: command.name, indirect=True)
 
 
-@mapped
-def test_reads_without_an_index(made: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    bare = tmp_path / "bare.fasta"
-    shutil.copy(made.reads, bare)
-    line = fails(replace(made, reads=bare))
-    assert f"{bare}.index: not found" in line
-    assert "f5py index" in line
-    for suffix in (".index", ".index.fai", ".index.gzi"):
-        shutil.copy(f"{made.reads}{suffix}", f"{bare}{suffix}")
-    line = fails(replace(made, reads=bare))
-    assert f"{bare}.index.readdb: not found" in line
-    assert "f5py index" in line
-    assert "absent.fasta: no such file, nor an index" in fails(replace(made, reads=tmp_path / "absent.fasta"))
-
-
 def test_read_shorter_than_a_kmer(
     command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds
 ) -> None:
@@ -173,21 +158,3 @@ def test_signals_of_another_kind_or_missing(made: ReadSet, unlabelled: ReadSet, 
         (["--pod5", tmp_path / "folder"], "folder: "),
     ]:
         assert words in fails(made, *options)
-
-
-def test_truncated_signal_files(
-    command: SignalCommand, made: ReadSet, unlabelled: ReadSet, tmp_path: Path, fails: Fails
-) -> None:
-    whole, cut = unlabelled.signal_path, tmp_path / "cut.blow5"
-    for is_indexed in (False, True):
-        for lost in (3, 5000):
-            cut.write_bytes(whole.read_bytes()[:-lost])
-            if is_indexed:
-                shutil.copy(f"{whole}.idx", f"{cut}.idx")
-            options = ["--slow5", cut] if command.is_mapped else []
-            line = fails(replace(unlabelled, signal_path=cut), *options)
-            assert f"{cut}: is truncated or damaged after read number " in line
-    pod5 = write_signals(tmp_path / "signals.pod5", made.signals(made.names[:4]))
-    pod5.write_bytes(pod5.read_bytes()[:-500])
-    options = ["--pod5", pod5] if command.is_mapped else []
-    assert f"{pod5}: " in fails(replace(made, signal_path=pod5), *options)

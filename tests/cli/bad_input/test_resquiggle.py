@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 
 from ...made_data import N_READS, ReadSet, run_process, write_signals
 from .commands import RESQUIGGLE, SignalCommand, without_header
-from .conftest import Fails, Stops, Succeeds
+from .conftest import Stops, Succeeds
 
 
 @pytest.fixture
@@ -22,21 +20,8 @@ def command() -> SignalCommand:
 
 @pytest.fixture(scope="module")
 def fastq(made: ReadSet) -> str:
-    """Write the reads as FASTQ."""
     with pysam.FastxFile(str(made.reads)) as file:
         return "".join(f"@{read.name}\n{read.sequence}\n+\n{'I' * len(read.sequence or '')}\n" for read in file)
-
-
-def test_reads_that_cannot_be_used(unlabelled: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    (tmp_path / "text").write_text("no reads\n")
-    (tmp_path / "cut.fastq.gz").write_bytes(gzip.compress(b"@r\nACGT\n+\nIIII\n" * 1000)[:40])
-    for name, words in [
-        ("absent.fastq", "absent.fastq: no such file"),
-        (".", "is a folder; give files of reads"),
-        ("text", "is neither FASTA nor FASTQ"),
-        ("cut.fastq.gz", "damaged or truncated"),
-    ]:
-        assert words in fails(replace(unlabelled, reads=tmp_path / name))
 
 
 @pytest.mark.parametrize("where", ["bases", "qualities"])
@@ -75,29 +60,6 @@ def test_short_reads_and_repeated_names(made: ReadSet, table: bytes, tmp_path: P
     output, told = succeeds(replace(made, reads=reads))
     assert without_header(output).splitlines() == RESQUIGGLE.by_read(table)[name] * 2
     assert "total entries: 4, qc fail: 0, could not calibrate: 0, no alignment: 2, bad reads: 0" in told
-
-
-def test_signals_that_cannot_be_used(made: ReadSet, unlabelled: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    for folder in ("none", "mixed"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "none" / "notes.txt").write_text("text\n")
-    shutil.copy(made.signal_file(made.names[0]), tmp_path / "mixed" / "a.fast5")
-    write_signals(tmp_path / "mixed" / "b.pod5", made.signals(made.names[:2]))
-    (tmp_path / "empty.blow5").touch()
-    (tmp_path / "bad.fast5").write_bytes(made.signal_file(made.names[0]).read_bytes()[:1000])
-    for name, words in [
-        ("absent", "absent: not found"),
-        ("none", "no fast5, POD5 or SLOW5 file is below this folder"),
-        ("mixed", "has both fast5 and POD5 files below it"),
-        ("none/notes.txt", "is not a SLOW5, POD5 or fast5 file"),
-        ("empty.blow5", "is empty"),
-        ("bad.fast5", "bad.fast5"),
-    ]:
-        assert words in fails(replace(made, signal_path=tmp_path / name))
-    line = fails(replace(made, signal_path=made.genome))
-    assert "is not a SLOW5, POD5 or fast5 file; give the signals of the reads" in line
-    line = fails(replace(made, reads=unlabelled.signal_path, signal_path=made.reads))  # the wrong way round
-    assert "is not a SLOW5, POD5 or fast5 file" in line
 
 
 def test_reads_without_a_signal(made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds) -> None:
