@@ -11,13 +11,14 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from f5py.messages import console
+from f5py.threads.pool import WorkerPool
 
 from .examples import examples
 from .forked import HERE, at_start, close_servers, helpers_forked
@@ -149,6 +150,13 @@ def forget_cupy() -> None:
         del sys.modules[name]
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    """Two worker threads."""
+    with closing(WorkerPool(2)) as threads:
+        yield threads
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Return the folder of real read sets with the outputs of f5c, nanopolish and minimap2, beside the checkout."""
@@ -199,19 +207,16 @@ def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
-    """Simulate a small read set with its index."""
     return ReadSet.simulated(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="session")
 def short(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
-    """Simulate as many reads, which are a third as long."""
     return ReadSet.simulated(tmp_path_factory.mktemp("short"), 400)
 
 
 @pytest.fixture(scope="session")
 def made_calls(made: ReadSet) -> bytes:
-    """Call the made read set."""
     out = made.folder / "calls.tsv"
     assert run_main(*made.options(), "-o", out) == 0
     return out.read_bytes()

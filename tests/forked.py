@@ -97,7 +97,6 @@ _programs: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def close_servers() -> None:
-    """End the processes that fork."""
     while _servers:
         _servers.popitem()[1].close()
     while _programs:
@@ -248,13 +247,11 @@ class Run:
         self._teller.close()
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while it runs."""
         if not self._watcher.is_alive():
             self.returncode = self._status
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end; return the exit status."""
         self._watcher.join(timeout)
         if self.poll() is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)

@@ -146,7 +146,6 @@ def _serve(connection: socket.socket) -> list[str] | None:
 
 
 def _tell_ends(running: dict[int, socket.socket]) -> None:
-    """Tell of all processes that have ended."""
     for number, teller in list(running.items()):
         ended, status = os.waitpid(number, os.WNOHANG)
         if ended:

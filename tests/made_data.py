@@ -169,7 +169,6 @@ class ReadSet:
         return changed
 
     def signals(self, names: Iterable[str] | None = None) -> list[MadeRead]:
-        """Return the signals of some reads, or all."""
         source = open_signals(str(self.reads))
         try:
             return signals_of(source, self.names if names is None else list(names))

@@ -23,7 +23,6 @@ def to_oneself() -> Iterator[None]:
 
 
 def named() -> Set[str]:
-    """Names of all shared memory of the machine."""
     return set(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else set()
 
 

@@ -34,7 +34,6 @@ CONDA_NAMES = {
 
 
 def module_of(path: Path) -> ModuleType:
-    """Import a script."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -96,7 +95,6 @@ def test_map_has_a_line_for_every_file():
 
 
 def split(requirement: str) -> tuple[str, str]:
-    """Name and versions."""
     found = re.fullmatch(r"([A-Za-z0-9_-]+) *(.*)", requirement.partition(";")[0].rstrip())
     assert found is not None
     name = found[1].lower()
@@ -104,7 +102,6 @@ def split(requirement: str) -> tuple[str, str]:
 
 
 def named_extras(requirements: list[str]) -> list[str]:
-    """Our own extras that requirements name."""
     found = [re.fullmatch(rf"{PROJECT['name']}\[([\w,]+)\](;.*)?", requirement) for requirement in requirements]
     return [extra for match in found if match for extra in match[1].split(",")]
 

@@ -140,7 +140,6 @@ def stalled(read: Read, n_before: int, n_after: int, level: float = 200.0) -> Re
 
 
 def made_model(seed: int, k: int) -> PoreModel:
-    """Make a model of random levels."""
     rng = np.random.default_rng(seed)
     levels = rng.uniform(60, 130, 4**k).astype(np.float32)
     stdvs = rng.uniform(1, 3, 4**k).astype(np.float32)

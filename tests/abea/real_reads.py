@@ -20,8 +20,7 @@ from f5py.threads.pool import WorkerPool
 from ..compiled import compiled
 from .made_reads import MODEL, Read
 
-estimate_scaling = compiled(estimate_scaling)
-fill_ranks = compiled(fill_ranks)
+estimate_scaling, fill_ranks = map(compiled, (estimate_scaling, fill_ranks))
 
 
 def reference_pairs(path: Path) -> dict[str, list[tuple[int, int]]]:

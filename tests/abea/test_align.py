@@ -84,16 +84,6 @@ def test_equals_the_plain_aligner(n_kmers):
     assert reason is None or n_kmers < 10  # a handful of events may happen to fit badly
 
 
-@pytest.mark.parametrize("events_per_kmer", [1.05, 3.0, 8.0, 14.5])
-def test_segmentation_from_sparse_to_dense(events_per_kmer):
-    assert _check(*_read(np.random.default_rng(7), 120, events_per_kmer)) is None
-
-
-def test_shift_and_scale():
-    events, ranks = _read(np.random.default_rng(8), 200)
-    assert _check((events * 1.1 - 12).astype(np.float32), ranks, -12.0, 1.1) is None
-
-
 def test_leading_and_trailing_events_are_trimmed():
     rng = np.random.default_rng(9)
     events, ranks = _read(rng, 150)
@@ -128,13 +118,6 @@ def test_a_long_gap_is_rejected():
     foreign = np.flatnonzero((distance > 7) & (distance < 9)).astype(np.int32)
     ranks = np.concatenate([ranks[:at], rng.choice(foreign, 60), ranks[at:]])
     assert _check(events, ranks) == "long gap"
-
-
-def test_fewer_events_than_kmers_need():
-    rng = np.random.default_rng(12)
-    ranks = rng.integers(0, 4**6, 300).astype(np.int32)
-    _check(MODEL.level_mean[ranks[:3]].copy(), ranks)
-    _check(MODEL.level_mean[ranks[:1]].copy(), ranks)
 
 
 @pytest.mark.parametrize("seed", range(12))

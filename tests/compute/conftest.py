@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, open_device
-from f5py.threads.pool import WorkerPool
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    pool = WorkerPool(2)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.gpu)])

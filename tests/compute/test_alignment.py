@@ -50,7 +50,6 @@ def wrong_model(tmp_path: Path) -> Path:
 
 
 def with_parts(made: ReadSet, folder: Path, *parts: tuple[slice, int]) -> ReadSet:
-    """With some of the records, each part so many times."""
     _, records = made.records()
     return made.with_records(folder, [record for part, times in parts for record in records[part] * times], index=False)
 

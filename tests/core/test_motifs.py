@@ -18,7 +18,6 @@ from ..compiled import compiled
 
 
 def _spellings(pattern: str) -> tuple[str, ...]:
-    """All sequences that a motif stands for."""
     return tuple("".join(bases) for bases in product(*(IUPAC[letter] for letter in pattern)))
 
 
@@ -27,7 +26,6 @@ def _methylated_spellings(motif: Motif) -> tuple[str, ...]:
 
 
 def _spellings_of(masks: np.ndarray) -> tuple[str, ...]:
-    """Spell the motif of the masks of jitted loops."""
     return tuple(
         "".join(bases)
         for bases in product(*("".join(base for i, base in enumerate("ACGT") if mask >> i & 1) for mask in masks))

@@ -18,13 +18,11 @@ COLUMNS = [
 
 @cache
 def _chance(site: int, kind: int) -> float:
-    """Draw a number for a site in reads of a kind."""
     return np.random.default_rng([site, kind]).random()
 
 
 @cache
 def _neighbours(site: int) -> str:
-    """Draw the bases beside a site."""
     return "".join(np.random.default_rng(site).choice(list("ACGT"), 2))
 
 

@@ -13,7 +13,6 @@ from .plain_viterbi import OPERATIONS, opposite_strand, rank
 
 
 def made_model(rng, k: int) -> PoreModel:
-    """Make a model with random levels."""
     stdv = rng.uniform(1, 3, 4**k).astype(np.float32)
     return PoreModel("made", k, "ACGT", rng.uniform(60, 130, 4**k).astype(np.float32), stdv)
 

@@ -31,7 +31,6 @@ _TABLES = ("calls.tsv", "failed.tsv")
 
 @pytest.fixture(scope="module")
 def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile the library."""
     library = tmp_path_factory.mktemp("layer") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-pthread", "-o", str(library), str(source), "-ldl"], check=True)
@@ -57,7 +56,6 @@ def run(
 
 @pytest.fixture(scope="module")
 def sound(layer: Path, inputs: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """All outputs of a run without faults."""
     folder = tmp_path_factory.mktemp("sound")
     ran = run(layer, inputs, folder, "none:0:none:1")
     assert ran.returncode == 0, ran.stderr

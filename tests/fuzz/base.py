@@ -33,7 +33,6 @@ class Base:
     names: tuple[str, ...]
 
     def bytes(self, name: str) -> bytes:
-        """Content of one of the files."""
         return (self.folder / name).read_bytes()
 
 
@@ -167,5 +166,4 @@ def _write_tables(folder: Path, reads: list[MadeRead]) -> None:
 
 
 def git_version() -> str:
-    """Return the checkout's commit, for reports."""
     return subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()

@@ -11,7 +11,6 @@ from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 
 
 def bgzf(text: bytes) -> bytes:
-    """Compress this text as a BGZF file."""
     return b"".join([*bgzf_blocks(text), END_BLOCK])
 
 

@@ -24,7 +24,6 @@ def save(folder: Path, base: Path, target: str, seed: int) -> Path:
 
 
 def target_of(path: Path) -> str:
-    """Name the input that a case is of."""
     with zipfile.ZipFile(path) as file:
         return file.comment.decode()
 

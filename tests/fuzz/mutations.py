@@ -23,13 +23,11 @@ Change = Callable[[random.Random, bytes], bytes]
 
 
 def flip_bit(rng: random.Random, data: bytes) -> bytes:
-    """One bit."""
     at = rng.randrange(len(data))
     return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
 
 
 def set_byte(rng: random.Random, data: bytes) -> bytes:
-    """One byte to one of the edges."""
     at = rng.randrange(len(data))
     return data[:at] + bytes([rng.choice((0, 1, 9, 10, 13, 32, 0x7F, 0x80, 0xFF))]) + data[at + 1 :]
 
@@ -45,25 +43,21 @@ def set_number(rng: random.Random, data: bytes) -> bytes:
 
 
 def overwrite(rng: random.Random, data: bytes) -> bytes:
-    """Overwrite a stretch with rubbish."""
     at, size = _stretch(rng, data, 64)
     return data[:at] + rng.randbytes(size) + data[at + size :]
 
 
 def zero(rng: random.Random, data: bytes) -> bytes:
-    """Overwrite a stretch, up to a page, with zeros."""
     at, size = _stretch(rng, data, rng.choice((8, 64, 512, 4096)))
     return data[:at] + bytes(size) + data[at + size :]
 
 
 def delete(rng: random.Random, data: bytes) -> bytes:
-    """Delete a stretch."""
     at, size = _stretch(rng, data, rng.choice((1, 8, 64, 4096)))
     return data[:at] + data[at + size :]
 
 
 def insert(rng: random.Random, data: bytes) -> bytes:
-    """Rubbish, or a copy of another stretch, in between."""
     at = rng.randrange(len(data) + 1)
     begin, size = _stretch(rng, data, rng.choice((1, 8, 64, 512)))
     piece = data[begin : begin + size] if rng.random() < 0.5 else rng.randbytes(size)
@@ -71,17 +65,14 @@ def insert(rng: random.Random, data: bytes) -> bytes:
 
 
 def truncate(rng: random.Random, data: bytes) -> bytes:
-    """Cut the end off."""
     return data[: rng.randrange(len(data))]
 
 
 def append(rng: random.Random, data: bytes) -> bytes:
-    """Something after the end."""
     return data + rng.choice((bytes(100), rng.randbytes(50), data[-40:], data))
 
 
 def nothing_left(rng: random.Random, data: bytes) -> bytes:
-    """Empty, or only zeros."""
     return rng.choice((b"", bytes(len(data)), b"\n", rng.randbytes(300)))
 
 
@@ -117,7 +108,6 @@ def move_field(rng: random.Random, data: bytes) -> bytes:
 
 
 def move_line(rng: random.Random, data: bytes) -> bytes:
-    """Remove, double or move a line."""
     lines = data.split(b"\n")
     line = lines.pop(rng.randrange(len(lines)))
     for _ in range(rng.randrange(3)):
@@ -126,7 +116,6 @@ def move_line(rng: random.Random, data: bytes) -> bytes:
 
 
 def other_line_ends(rng: random.Random, data: bytes) -> bytes:
-    """CRLF, CR, none at the end, or empty lines."""
     return rng.choice(
         (data.replace(b"\n", b"\r\n"), data.replace(b"\n", b"\r"), data.rstrip(b"\n"), data.replace(b"\n", b"\n\n"))
     )

@@ -96,7 +96,6 @@ class Runner:
         return self._judged(target, seed, folder, touched, keep)
 
     def kept_case(self, path: Path) -> Outcome:
-        """Run a case of the corpus."""
         target = _BY_NAME[corpus.target_of(path)]
         folder = self._linked(f"case-{os.getpid()}")
         corpus.restore(path, folder)
@@ -202,12 +201,10 @@ class Runner:
 
 
 def _states(folder: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of each file."""
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
 
 
 def _said(messages: bytes) -> list[bytes]:
-    """Select counts and warnings."""
     counts = [match.group() for match in _COUNTS.finditer(messages)]
     return counts + [line for line in messages.splitlines() if b"WARNING]" in line]
 
@@ -351,7 +348,6 @@ def _content(path: Path) -> bytes:
 
 
 def chosen_targets(names: list[str] | None) -> list[Target]:
-    """Select the targets of these names, or all."""
     return list(TARGETS) if not names else [_BY_NAME[name] for name in names]
 
 

@@ -61,8 +61,6 @@ class Target:
 
 
 def of_bytes(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
-    """Damage a file's bytes or text."""
-
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         write_changed(folder / name, mutated(rng, base.bytes(name), changes))
         return None
@@ -160,8 +158,6 @@ def of_bam_header(name: str) -> Damage:
 
 
 def of_packed(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
-    """Damage the text of a BGZF file."""
-
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         write_changed(folder / name, bgzf(mutated(rng, gzip.decompress(base.bytes(name)), changes)))
         return None
@@ -285,14 +281,12 @@ def _edit_hdf5(rng: random.Random, path: Path) -> None:
 
 
 def of_cram(rng: random.Random, base: Base, folder: Path) -> Touched:
-    """Damage a CRAM file or its index."""
     name = rng.choice(("reads.cram", "reads.cram", "reads.cram", "reads.cram.crai"))
     write_changed(folder / name, mutated(rng, base.bytes(name), BYTES))
     return None
 
 
 def of_reads_gz(rng: random.Random, base: Base, folder: Path) -> Touched:
-    """Damage a gzip file's bytes or text."""
     data = base.bytes("reads.fa.gz")
     if rng.random() < 0.5:
         write_changed(folder / "reads.fa.gz", mutated(rng, data, BYTES))
@@ -302,7 +296,6 @@ def of_reads_gz(rng: random.Random, base: Base, folder: Path) -> Touched:
 
 
 def of_name(base: Base, *numbers: int) -> frozenset[str]:
-    """Name the reads of these numbers."""
     return frozenset(base.names[i] for i in numbers)
 
 

@@ -96,11 +96,7 @@ def test_text(
 @pytest.mark.parametrize("read", [sequences, chunks, records])
 @pytest.mark.parametrize("name", ["reads.bam", "reads.sam"])
 def test_alignments(
-    name: str,
-    read: Callable[[Path], Iterator[object]],
-    change: Callable[[Path], None],
-    made: ReadSet,
-    tmp_path: Path,
+    name: str, read: Callable[[Path], Iterator[object]], change: Callable[[Path], None], made: ReadSet, tmp_path: Path
 ):
     path = tmp_path / name
     pysam.view("-h", "-o", str(path), str(made.bam), catch_stdout=False)

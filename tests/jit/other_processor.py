@@ -19,7 +19,6 @@ PACKAGE = Path(__file__).resolve().parents[2] / "f5py"
 
 
 def kernel_modules() -> list[str]:
-    """Names of all modules with kernels."""
     import f5py
 
     package = Path(f5py.__file__).parent

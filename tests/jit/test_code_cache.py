@@ -51,7 +51,6 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> subprocess.
 
 
 def index_in(folder: Path) -> Path:
-    """Return the one index of the kernel's code."""
     (index,) = folder.rglob(f"{KERNEL}-*.nbi")
     return index
 

@@ -33,7 +33,6 @@ def batches_by(messages: str, done: str) -> dict[str, int]:
 
 
 def assert_one_warning(messages: str, fault: str) -> None:
-    """Of a run that went on without the GPU."""
     assert messages.count("WARNING") == 1, messages
     assert FAULTS[fault] in messages
     assert "Traceback" not in messages
@@ -51,7 +50,6 @@ def give_gpus_all(monkeypatch) -> None:
 
 
 def join_starts() -> None:
-    """Wait for GPUs that are being started."""
     for thread in [thread for thread in threading.enumerate() if thread.name == opening.START_THREAD]:
         thread.join()
 

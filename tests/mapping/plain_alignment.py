@@ -119,7 +119,6 @@ def _base_score(a: int, b: int, s: MapSettings) -> int:
 
 
 def _chosen(first: int, last: int, is_best: list[bool]) -> int:
-    """Choose one of the best cells of an anti-diagonal."""
     n = last - first + 1
     if is_best[-1] or n == 1:
         return last

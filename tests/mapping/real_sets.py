@@ -22,18 +22,15 @@ Sequences = list[tuple[str, str]]
 
 
 def text_of(path: Path) -> str:
-    """Text of a file that may be compressed."""
     return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
 
 
 def rows_of(path: Path) -> list[list[str]]:
-    """Fields of the lines of a table."""
     return [line.split("\t") for line in text_of(path).splitlines()]
 
 
 @cache
 def sequences_of(path: Path) -> Sequences:
-    """Names and bases of a FASTA or FASTQ file."""
     text = text_of(path)
     if text.startswith("@"):
         lines = text.splitlines()
@@ -43,13 +40,11 @@ def sequences_of(path: Path) -> Sequences:
 
 
 def joined(sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
-    """Letters and offsets of sequences."""
     text = bytearray("".join(bases for _, bases in sequences), "ascii")
     return np.frombuffer(text, np.uint8), offsets_of([len(bases) for _, bases in sequences])
 
 
 def index_of(sequences: Sequences, settings: MapSettings, pool: WorkerPool) -> ReferenceIndex:
-    """Index of contigs."""
     letters, offsets = joined(sequences)
     return build_index(Contigs.of_codes([name for name, _ in sequences], codes_of(letters), offsets), settings, pool)
 
@@ -67,5 +62,4 @@ def batch_of(sequences: Sequences) -> MappingBatch:
 
 
 def nothing_made() -> KnownAlignments:
-    """No alignments from elsewhere."""
     return KnownAlignments(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]

@@ -24,8 +24,7 @@ from ..examples import examples
 from .plain_alignment import plain_alignment
 from .real_sets import nothing_made
 
-find_drop = compiled(find_drop)
-most_lost = compiled(most_lost)
+find_drop, most_lost = map(compiled, (find_drop, most_lost))
 
 
 @st.composite

@@ -29,13 +29,6 @@ ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
 SCHEMES = [(1, -1, -1, -1), (2, -1, -2, -2), (1, -3, -1, -1), (5, -4, -10, -1)]
 
 
-@pytest.fixture(scope="module")
-def pool():
-    pool = WorkerPool(2)
-    yield pool
-    pool.close()
-
-
 def plain_path(target: str, read: str, scores: tuple[int, int, int, int], from_best: bool, most: int):
     """Align a tile in plain Python: best score, bases used of both and columns, the last one first."""
     match, mismatch, opened, extended = scores
@@ -283,7 +276,6 @@ def check_lines(rows: list[list[str]], reads: dict[str, str], targets: dict[str,
 
 @pytest.fixture(scope="module")
 def few(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Select some of the reads."""
     path = tmp_path_factory.mktemp("reads") / "few.fa"
     path.write_text("".join(f">{name}\n{bases}\n" for name, bases in sequences_of(shared_data / ECOLI[1])[::7]))
     return path

@@ -87,12 +87,6 @@ def test_the_smallest_fraction_passes_over_nothing(files: Path):
     assert (files / "1e-300.paf").read_bytes() == (files / "0.paf").read_bytes() != b""
 
 
-def test_output_over_an_input_is_refused(files: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / "reads.fq", status=2)
-    assert "reads.fq" in line
-    assert (files / "reads.fq").read_text() == READS
-
-
 def test_read_without_bases_and_read_of_unknown_bases_are_unmapped(files: Path):
     (files / "reads.fq").write_text(READS + "@none\n\n+\n\n@unknown\n" + "N" * 300 + "\n+\n" + "#" * 300 + "\n")
     assert run_command("map", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam") == 0

@@ -82,7 +82,6 @@ def test_bam_has_the_records_of_minimap2(name: str, shared_data: Path, tmp_path:
 
 @pytest.fixture(scope="module")
 def mapped(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Map the E. coli reads."""
     output = tmp_path_factory.mktemp("map") / "out.bam"
     assert run_command("map", "-t", 2, *(shared_data / name for name in ECOLI), "-o", output) == 0
     return records_text(output)
@@ -113,7 +112,6 @@ def test_reads_from_other_files(kind: str, shared_data: Path, tmp_path: Path, ma
 
 
 def pairs_of(fasta: bytes) -> list[tuple[bytes, bytes]]:
-    """Names and bases."""
     return [(one.split(b"\n")[0].split()[0], b"".join(one.split(b"\n")[1:])) for one in fasta[1:].split(b"\n>")]
 
 

@@ -64,7 +64,6 @@ def test_paf_is_that_of_minimap2(name: str, shared_data: Path, tmp_path: Path, c
 
 
 def mapped(made: ReadSet, output: Path, *options: object) -> bytes:
-    """PAF of the made reads."""
     assert run_command("map", "-t", 2, "-K", 3000, *options, made.genome, made.reads, "-o", output) == 0
     return output.read_bytes()
 

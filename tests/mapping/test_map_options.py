@@ -25,7 +25,6 @@ def files(tmp_path: Path) -> Path:
 
 
 def lines(files: Path, *options: object, name: str = "out.sam") -> list[str]:
-    """Lines of records, or of PAF, that map writes."""
     assert run_command("map", *options, files / "ref.fa", files / "reads.fq", "-t", 1, "-o", files / name) == 0
     return [line for line in (files / name).read_text().splitlines() if not line.startswith("@")]
 

@@ -172,13 +172,6 @@ def test_a_name_without_an_ending_is_bam(files: Path):
     assert gzip.decompress(mapped(files, name="out").read_bytes()).startswith(b"BAM\1")
 
 
-@pytest.mark.parametrize("name", ["out.txt", "out.bed", "out.fasta", "out.bam.gz", "out.cram.gz", "out.1", "out.gz"])
-def test_names_of_other_formats_are_refused(name: str, files: Path, capfd: pytest.CaptureFixture[str]):
-    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / name, status=2)
-    assert f"-o {files / name}: " in line
-    assert not list(files.glob("*out*"))
-
-
 @pytest.mark.parametrize("kind", ["sam", "cram"])
 def test_libraries_say_nothing(kind: str, files: Path):
     """In a process of its own, where nobody has told htslib to be quiet."""

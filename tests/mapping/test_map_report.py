@@ -23,7 +23,6 @@ def reads(made: ReadSet, tmp_path: Path) -> Path:
 
 
 def mapped(made: ReadSet, reads: Path, folder: Path, report: str, *options: object) -> Path:
-    """Map with a report; return its path."""
     path = folder / report
     given = "-t", 2, "--gpu", "off", "-K", 3000, *options, "--report", path
     assert run_command("map", *given, made.genome, reads, "-o", folder / "out.bam") == 0
@@ -121,10 +120,7 @@ def test_multiqc_gets_bars(made: ReadSet, reads: Path, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        (("--sample", "a"), "--report"),
-        (("--report", "a.json", "-d", "index"), "of which none are given"),
-    ],
+    [(("--sample", "a"), "--report"), (("--report", "a.json", "-d", "index"), "of which none are given")],
 )
 def test_what_a_report_needs(made: ReadSet, tmp_path: Path, capfd, options, words: str, monkeypatch):
     monkeypatch.chdir(tmp_path)

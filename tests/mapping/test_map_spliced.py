@@ -82,7 +82,6 @@ def _bases(n: int) -> str:
 
 
 def _gene() -> tuple[str, str]:
-    """Transcript and gene."""
     exons = [_bases(n) for n in _EXONS]
     gene = exons[0]
     for (n, first, last), exon in zip(_INTRONS, exons[1:], strict=True):
@@ -106,7 +105,6 @@ def _with_errors(bases: str, step: int) -> str:
 
 
 def _bed_line(start: int, strand: str) -> str:
-    """BED with 12 columns of a gene."""
     order = 1 if strand == "+" else -1
     sizes, gaps = _EXONS[::order], [n for n, *_ in _INTRONS][::order]
     starts = [sum(sizes[:i]) + sum(gaps[:i]) for i in range(len(sizes))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,19 +21,11 @@ from ..examples import examples
 from ..made_data import run_command
 from .real_sets import batch_of, text_of
 
-find_mems = compiled(find_mems)
-write_strand = compiled(write_strand)
+find_mems, write_strand = map(compiled, (find_mems, write_strand))
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 #: First base, end and places of a match.
 Match = tuple[int, int, list[int]]
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerPool]:
-    pool = WorkerPool(2)
-    yield pool
-    pool.close()
 
 
 def codes(letters: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from f5py.jit.kernel import exact_kernel
 from f5py.mapping.index._sketch_numba import Minimizers, Scheme, sketch
 from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.packed_bases import BasePacker
-from f5py.mapping.index.reference_index import ReferenceIndex, build_index
+from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.settings import PRESETS
 from f5py.threads.pool import CallingThread, WorkerPool
 
@@ -22,13 +22,6 @@ from f5py.threads.pool import CallingThread, WorkerPool
 @exact_kernel
 def _sketch(bases, begin, end, scheme, number, ring, out):
     return sketch(bases, begin, end, scheme, number, ring, out, 0)
-
-
-@pytest.fixture(scope="module")
-def pool():
-    made = WorkerPool(2)
-    yield made
-    made.close()
 
 
 @st.composite
@@ -114,3 +107,17 @@ def test_bases_come_back(data: st.DataObject):
     first = {"S": 1, "Y": 1, "B": 1, "K": 2}
     wanted = [i << 2 | first[chr(letter)] for i, letter in enumerate(upper) if chr(letter) in first]
     assert ambiguous.tolist() == wanted
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_all_bytes(writeable: bool):
+    letters = np.arange(256, dtype=np.uint8)
+    letters.flags.writeable = writeable
+    codes = dict(zip(b"ACGTUacgtu", [0, 1, 2, 3, 3] * 2, strict=True))
+    assert codes_of(letters).tolist() == [codes.get(letter, 4) for letter in range(256)]
+    assert letters.tolist() == list(range(256))
+
+
+def test_every_second_letter_and_none():
+    assert codes_of(np.frombuffer(b"AxCxGxTx", np.uint8)[::2]).tolist() == [0, 1, 2, 3]
+    assert codes_of(np.empty(0, np.uint8)).tolist() == []

@@ -8,19 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from f5py.core.noise import STUDENT, Noise
-from f5py.methylation.hmm import (
-    NEVER,
-    Emissions,
-    ForwardScratch,
-    forward_lanes,
-    noise_terms,
-    work_size,
-)
+from f5py.methylation.hmm import NEVER, Emissions, ForwardScratch, forward_lanes, noise_terms, work_size
 
 from ..compiled import compiled
 
-forward_lanes = compiled(forward_lanes)
-work_size = compiled(work_size)
+forward_lanes, work_size = map(compiled, (forward_lanes, work_size))
 
 LANES = 16
 EVENTS_PER_BASE = 1.9

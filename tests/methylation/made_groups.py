@@ -1,13 +1,9 @@
-"""Made groups of many sites whose events stray from their window, and their scores in double precision.
-
-``python -m tests.methylation.made_groups 1000000`` compares that many ratios of `forward_lanes` with those in doubles.
-"""
+"""Made groups of many sites whose events stray from their window, and their scores in double precision."""
 
 # ruff: noqa: NPY002 (in compiled code, NumPy's global generator is one of Numba's own, which is seeded here)
 from __future__ import annotations
 
 import math
-import sys
 
 import numba
 import numpy as np
@@ -17,8 +13,7 @@ from f5py.pore_model import builtin
 
 from ..compiled import compiled
 
-forward_lanes = compiled(forward_lanes)
-work_size = compiled(work_size)
+forward_lanes, work_size = map(compiled, (forward_lanes, work_size))
 
 LANES = 16
 #: What may happen to the events, any of them together: pores that stall, steps back and forth over several bases,
@@ -194,17 +189,3 @@ def compare_ratios(first_seed: int, n_packs: int, kind: int) -> tuple[np.ndarray
         for of, values in zip(found[:, pack], (scores.astype(np.float64), in_doubles), strict=True):
             of[:] = values[0::2] - values[1::2]
     return found[0].ravel(), found[1].ravel()
-
-
-def _main(n_groups: int) -> None:
-    worst, off, n = 0.0, 0, 0
-    while n < n_groups:
-        for kind in range(16):
-            ratios, in_doubles = compare_ratios(n, 64, kind)
-            difference = np.abs(ratios - in_doubles)
-            worst, off, n = max(worst, difference.max()), off + int((~(difference <= 0.01)).sum()), n + len(ratios)
-        print(f"{n} groups: {off} ratios off by more than 0.01; at most {worst:.6f}", flush=True)
-
-
-if __name__ == "__main__":
-    _main(int(sys.argv[1]))

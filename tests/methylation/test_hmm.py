@@ -11,8 +11,7 @@ from ..compiled import compiled
 from .made_groups import INSERTED, JUMPS, OUTLIERS, STALLS, compare_ratios
 from .plain_hmm import plain_forward
 
-forward_lanes = compiled(forward_lanes)
-work_size = compiled(work_size)
+forward_lanes, work_size = map(compiled, (forward_lanes, work_size))
 
 LANES = 16
 

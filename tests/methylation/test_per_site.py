@@ -27,9 +27,7 @@ from ..compiled import compiled
 from ..made_data import ReadSet, last_of_each, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
 
-forward_lanes = compiled(forward_lanes)
-work_size = compiled(work_size)
-learn_agreement = compiled(learn_agreement)
+forward_lanes, work_size, learn_agreement = map(compiled, (forward_lanes, work_size, learn_agreement))
 
 LANES = 16
 
@@ -43,7 +41,6 @@ def _made_model(k: int, seed: int = 1) -> PoreModel:
 
 
 def _sites(window: str, motif: Motif, reverse: bool) -> list[int]:
-    """Places of the modified bases in the window."""
     letters = reverse_complement(motif.pattern) if reverse else motif.pattern
     offset = motif.offset_reverse if reverse else motif.offset_forward
     regex = re.compile("".join(f"[{IUPAC[letter]}]" for letter in letters))
@@ -296,7 +293,6 @@ def _ratio(row: dict[str, str]) -> float:
 
 
 def _called_sites(groups: list[dict[str, str]], k: int) -> dict[tuple[str, int], dict[str, str]]:
-    """Find the group of every CpG."""
     found = {}
     for row in groups:
         sites = [i for i in range(len(row["sequence"]) - k + 1) if row["sequence"].startswith("CG", i) and i >= k - 1]

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import Calls
 from f5py.core.motifs import reverse_complement
-from f5py.methylation.rescale import (
-    MOST_EVENTS,
-    _reference_of,
-    fit_read,
-    fit_robust,
-    site_probabilities,
-)
+from f5py.methylation.rescale import MOST_EVENTS, _reference_of, fit_read, fit_robust, site_probabilities
 from f5py.pore_model import builtin
 
 from ..compiled import compiled
@@ -52,7 +46,6 @@ def test_no_fit_of_one_level() -> None:
 
 
 def _read(rng: np.random.Generator, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of a read, and with its CGs methylated."""
     plain = rng.choice(np.array([0, 1, 2, 4], np.uint8), n)
     changed = plain.copy()
     changed[:-1][(plain[:-1] == 1) & (plain[1:] == 2)] = 3
@@ -60,7 +53,6 @@ def _read(rng: np.random.Generator, n: int = 2000) -> tuple[np.ndarray, np.ndarr
 
 
 def _means(codes: np.ndarray) -> np.ndarray:
-    """Levels of its k-mers."""
     n = len(codes) - MODEL.k + 1
     ranks = np.zeros(n, np.int64)
     for i in range(MODEL.k):

@@ -78,7 +78,6 @@ def raw_records(records, passed_over=()):
 
 
 def has_tags(tags, read):
-    """Return whether a read has a called base."""
     return bool(tags.probability_offsets[read] < tags.probability_offsets[read + 1])
 
 

@@ -15,16 +15,7 @@ from f5py.evaluation.ratios import probability
 from f5py.outputs.calls.modbam import modification_tags
 
 from ..examples import examples
-from .made_modbam import (
-    GENOME,
-    REVERSE,
-    SECONDARY,
-    has_tags,
-    listed_tags,
-    made_batch,
-    made_record,
-    modified_bases,
-)
+from .made_modbam import GENOME, REVERSE, SECONDARY, has_tags, listed_tags, made_batch, made_record, modified_bases
 
 CPG, GPC, DAM, DCM = map(motif_named, ("cpg", "gpc", "dam", "dcm"))
 

@@ -51,11 +51,6 @@ def test_a_pipe_that_is_not_read_to_its_end_is_no_failure():
         pass
 
 
-def test_tag_types_are_those_of_the_specification(tmp_path):
-    (record,), _ = written(tmp_path, [made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])])
-    assert record.to_string().split("\t")[11:] == ["MM:Z:C+m?,0;", "ML:B:C,128", "MN:i:28"]
-
-
 @pytest.mark.parametrize("style", ["read", "reference"])
 def test_the_formats_hold_the_same_records(tmp_path, style):
     genome = tmp_path / "ref.fa"
@@ -132,11 +127,6 @@ def test_other_programs_tags_are_kept_unless_asked(tmp_path, capsys, style):
     assert "2 records keep" in capsys.readouterr().err
 
 
-def test_without_other_programs_tags_nothing_is_said(tmp_path, capsys):
-    written(tmp_path, [made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])])
-    assert capsys.readouterr().err == ""
-
-
 def test_a_lone_length_tag_is_no_modification(tmp_path):
     batch = made_batch(GENOME, [made_record(GENOME, "28M", MN=3)], [[(2, 2, 1, 0.0)]])
     (record,), _ = written(tmp_path, [batch])
@@ -177,13 +167,6 @@ def test_the_program_line_follows_the_chain(chain, identifier, previous):
 def test_a_format_version_without_array_tags_is_raised():
     assert programs("@HD\tVN:1.3\tSO:coordinate\n@SQ\tSN:c\tLN:9\n")[0] == "@HD\tVN:1.6\tSO:coordinate"
     assert programs("@HD\tVN:1.4\n@SQ\tSN:c\tLN:9\n")[0] == "@HD\tVN:1.4"
-
-
-def test_the_file_keeps_the_inputs_header(tmp_path):
-    _, header = written(tmp_path, [])
-    text = str(header)
-    assert text.startswith(str(HEADER))
-    assert "CL:f5py x" in text
 
 
 def test_a_header_that_is_not_utf8_stays_as_it_is(tmp_path):

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
-from collections import Counter
+import io
+import threading
+import time
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-import f5py.outputs
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
+from f5py.outputs.formatted_text import OrderedFormatter, WritingStoppedError
 from f5py.outputs.sink import PartFiles, Sink, Sinks, append_text
-
-OUTPUTS = Path(f5py.outputs.__file__).parent
-MODULES = [
-    ".".join(("f5py", "outputs", *path.relative_to(OUTPUTS).with_suffix("").parts))
-    for path in sorted(OUTPUTS.rglob("*.py"))
-    if "(Sink)" in path.read_text() or "(FormattedText)" in path.read_text()
-]
-CLASSES = [
-    thing
-    for module in MODULES
-    for thing in vars(import_module(module)).values()
-    if inspect.isclass(thing) and issubclass(thing, Sink) and thing.__module__ == module and thing is not Sink
-]
 
 
 class Lines(Sink):
@@ -110,16 +98,25 @@ def test_batches_without_reads_are_for_those_that_want_them(tmp_path: Path):
     assert [(tmp_path / name).read_text() for name in "ab"] == ["size\n", "size\n0\n"]
 
 
-def test_names_of_parts_are_not_taken_twice():
-    """Each sink keeps a file of its own."""
-    names = Counter(made.part_name for made in CLASSES if made.part_name is not None)
-    assert max(names.values()) == 1
+def test_it_stops_behind_a_piece_when_asked_to():
+    stopping = threading.Event()
+    out = io.BytesIO()
 
+    def format_reads(batch, first, end):
+        if first == 1:
+            time.sleep(0.1)
+        return b"%d\n" % first
 
-@pytest.mark.parametrize("made", CLASSES, ids=lambda made: made.__name__)
-def test_every_output_is_a_whole_sink(made: type[Sink]):
-    is_callback = "CallbackSink" in made.__name__  # to a function: not in parts
-    assert made._open is not Sink._open
-    assert made.write is not Sink.write
-    assert (made.append is not Sink.append) != is_callback
-    assert not (made.can_be_renamed and made.part_name is not None)
+    class Stopping:
+        def write(self, text):
+            stopping.set()
+            return out.write(text)
+
+        def flush(self):
+            raise AssertionError("not reached")
+
+    formatter = OrderedFormatter(1, stopping)
+    with pytest.raises(WritingStoppedError):
+        formatter.write(Stopping(), None, format_reads, np.full(4, 100_000))
+    formatter.close()
+    assert out.getvalue() == b"0\n"

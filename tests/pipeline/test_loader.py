@@ -9,14 +9,19 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from f5py.commands.index import index_fast5
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.io.bam._bam_numba import DUPLICATE, KEPT, SECONDARY, ULTRA, UNMAPPED
+from f5py.io.bam.bam_records import encode_chunks
 from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.record_filter import BatchLimits, SeenRecords, cut
 
-from ..made_data import ReadSet, rows_by_read, run_main
+from ..made_data import ReadSet, run_main
 
 
 def load(
@@ -90,24 +95,6 @@ def test_reads_are_told_apart_by_a_tag(made: ReadSet, tmp_path: Path):
     numbers = np.concatenate([batch.partition for batch in batches])
     assert loader.partitions == ["2", "1"]
     assert [None if i < 0 else loader.partitions[i] for i in numbers.tolist()] == values[: len(records)]
-
-
-def test_a_split_read_is_called_from_its_part_of_the_parents_signal(made: ReadSet, made_calls: bytes, tmp_path: Path):
-    """The part is the whole here, under another name, so that all rows are known."""
-    name = made.names[0]
-    reads = tmp_path / "changed.fasta"
-    reads.write_text(made.reads.read_text().replace(f">{name}", ">part"))
-    index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
-    header, records = made.records()
-    records[0].query_name = "part"
-    for tag, value in (("pi", name), ("sp", 0)):
-        records[0].set_tag(tag, value)
-    changed = made.with_records(tmp_path, records, header=header.to_dict())
-    out = tmp_path / "calls.tsv"
-    assert run_main("-r", reads, "-b", changed.bam, "-g", made.genome, "-t", "2", "-o", out) == 0
-    expected, found = rows_by_read(made_calls), rows_by_read(out.read_bytes())
-    assert [row.replace(b"\tpart\t", f"\t{name}\t".encode()) for row in found.pop("part")] == expected.pop(name)
-    assert found == expected
 
 
 @pytest.mark.parametrize("n_ahead", [1, 3])
@@ -247,3 +234,82 @@ def test_reads_with_the_letter_u_keep_it(made: ReadSet, tmp_path: Path):
     index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
     _, batches = load(replace(made, reads=reads), 100)
     assert set(batches[0].bases.tolist()) == set(b"ACGU")
+
+
+@settings(deadline=None)
+@given(
+    reads=st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=40),
+    batch_size=st.integers(1, 6),
+    max_bases=st.integers(1, 120),
+    threshold=st.integers(-1, 40),
+    counts_left_out=st.booleans(),
+)
+def test_batches_are_cut_as_a_loop_would(reads, batch_size, max_bases, threshold, counts_left_out):
+    kinds = np.array([KEPT if kept else UNMAPPED for kept, _ in reads], np.uint8)
+    lengths = np.array([length for _, length in reads], np.int64)
+    ends, n_reads, n_left_out, n_bases = [], 0, 0, 0
+    expected_kinds = kinds.tolist()
+    for i, (kept, length) in enumerate(reads):
+        if kept and 0 <= threshold < length:
+            expected_kinds[i] = ULTRA
+            kept = False
+        n_reads, n_bases = (n_reads + 1, n_bases + length) if kept else (n_reads, n_bases)
+        n_left_out += not kept and counts_left_out
+        if max(n_reads, n_left_out) >= batch_size or n_bases >= max_bases:
+            ends.append(i + 1)
+            n_reads = n_left_out = n_bases = 0
+    found, first = [], 0
+    while first < len(reads):
+        state = np.zeros(4, np.int64)
+        first = cut(
+            kinds, lengths, first, len(reads), BatchLimits(batch_size, max_bases, threshold, counts_left_out), state
+        )
+        if state[3]:
+            found.append(first)
+    assert found == ends
+    assert kinds.tolist() == expected_kinds
+
+
+HEADER = pysam.AlignmentHeader.from_references(["a", "b"], [10_000, 10_000])
+#: Name, contig, position, strand, CIGAR, other flags, whether a filter has left it out.
+RECORDS = st.tuples(
+    st.sampled_from(["r", "rr", "s"]), st.integers(0, 1), st.sampled_from([0, 1, 256]), st.booleans(),
+    st.sampled_from(["4M", "2M1D2M", "4="]), st.sampled_from([0, 256, 1024, 2048]), st.booleans(),
+)  # fmt: skip
+
+
+def record(name, contig, start, reverse, cigar, flags):
+    made = pysam.AlignedSegment(HEADER)
+    made.query_name, made.reference_id, made.reference_start = name, contig, start
+    made.flag, made.cigarstring, made.query_sequence = flags | 16 * reverse, cigar, "ACGT"
+    return made
+
+
+@settings(deadline=None)
+@given(records=st.lists(RECORDS, min_size=1, max_size=60), at_most=st.integers(1, 20))
+def test_those_that_were_seen(records, at_most):
+    seen, expected_seen, at = SeenRecords(), set(), 0
+    for data, starts, n in encode_chunks([record(*one[:6]) for one in records], HEADER, at_most):
+        kinds = np.array([SECONDARY if one[6] else KEPT for one in records[at : at + n]], np.uint8)
+        expected = kinds.copy()
+        for i, (*key, flags, is_left_out) in enumerate(records[at : at + n]):
+            if is_left_out:
+                continue
+            if flags == 1024 or tuple(key) in expected_seen:
+                expected[i] = DUPLICATE
+            else:
+                expected_seen.add(tuple(key))
+        seen.mark(data, starts, n, kinds)
+        assert kinds.tolist() == expected.tolist()
+        at += n
+
+
+def test_many():
+    """The set grows, and forgets nothing."""
+    seen = SeenRecords()
+    made = [record(f"read{i}", 0, i % 9, False, "4M", 0) for i in range(6000)]
+    for wanted in (KEPT, DUPLICATE):
+        for data, starts, n in encode_chunks(made, HEADER, 700):
+            kinds = np.full(n, KEPT, np.uint8)
+            seen.mark(data, starts, n, kinds)
+            assert set(kinds.tolist()) == {wanted}

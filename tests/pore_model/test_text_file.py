@@ -139,18 +139,6 @@ def test_a_truncated_gzip_file_is_damaged(tmp_path: Path, cut: int) -> None:
         _read(tmp_path, gzip.compress("".join(_lines(2, "ACGT")).encode())[:cut])
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(PoreModelError, match="No such file"):
-        read_model(tmp_path / "absent", "ACGT")
-    with pytest.raises(PoreModelError, match="Is a directory"):
-        read_model(tmp_path, "ACGT")
-
-
-def test_binary_rubbish_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PoreModelError, match="line 2: 1 column"):
-        _read(tmp_path, bytes(range(256)) * 4)
-
-
 def test_u_is_t(tmp_path: Path) -> None:
     lines = _lines(5, "ACGT")
     model = _read(tmp_path, "".join(line.split("\t", 1)[0].replace("T", "U") + line[5:] for line in lines))
@@ -196,8 +184,7 @@ def test_levels_in_picoampere_get_deviations(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("like", "says"),
-    [(None, "there is no built-in model of this chemistry"), (RNA004, "the built-in one has k = 9")],
+    ("like", "says"), [(None, "there is no built-in model of this chemistry"), (RNA004, "the built-in one has k = 9")]
 )
 def test_levels_without_a_built_in_model_of_their_k(tmp_path: Path, like: str | None, says: str) -> None:
     path = tmp_path / "levels.txt"

@@ -29,7 +29,6 @@ def shell_blocks(text: str) -> list[str]:
 
 
 def is_installed(tool: str) -> bool:
-    """Return whether a tool can be run."""
     return shutil.which(tool, path=_ENVIRONMENT["PATH"]) is not None
 
 
@@ -45,6 +44,5 @@ def run(folder: Path, commands: str) -> str:
 
 
 def needs(tool: str) -> None:
-    """Skip the test if a tool is not installed."""
     if not is_installed(tool):
         pytest.skip(f"needs {tool}; F5PY_RECIPE_PATH may name its folder")

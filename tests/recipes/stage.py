@@ -117,7 +117,6 @@ def copied(stage: Path, folder: Path) -> Path:
 
 
 def first_read(folder: Path) -> str:
-    """Return the name of a read."""
     with pysam.AlignmentFile(folder / "reads.bam") as file:
         return str(next(file).query_name)
 

@@ -41,13 +41,11 @@ class Block(NamedTuple):
 
 
 def blocks() -> Iterator[Block]:
-    """All blocks of all pages."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         yield from blocks_of(str(path.relative_to(ROOT)), path.read_text())
 
 
 def blocks_of(page: str, text: str) -> Iterator[Block]:
-    """All blocks of a page."""
     for found in _FENCE.finditer(text):
         reason = _REASON.search(text[: found.start()])
         line = text.count("\n", 0, found.start()) + 1

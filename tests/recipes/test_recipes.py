@@ -44,7 +44,6 @@ def dna(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(dna: Path, tmp_path: Path) -> Path:
-    """Copy the folder for one recipe."""
     return Path(shutil.copytree(dna, tmp_path / "run7"))
 
 

@@ -10,9 +10,7 @@ from f5py.signal.events import DNA, RNA, find_events, reverse_events, scratch_fo
 
 from ..compiled import compiled
 
-find_events = compiled(find_events)
-scratch_for = compiled(scratch_for)
-reverse_events = compiled(reverse_events)
+find_events, scratch_for, reverse_events = map(compiled, (find_events, scratch_for, reverse_events))
 
 
 def _t_statistic(x, window):

@@ -10,9 +10,7 @@ from tests.signal.test_events import plain_boundaries
 
 from ..compiled import compiled
 
-find_events = compiled(find_events)
-scratch_for = compiled(scratch_for)
-t_statistics = compiled(t_statistics)
+find_events, scratch_for, t_statistics = map(compiled, (find_events, scratch_for, t_statistics))
 
 OFFSET, UNIT = np.float32(10), np.float32(0.17)
 

@@ -154,9 +154,7 @@ def test_quotients_are_right_or_said_to_be_unsure(exponent):
 
 
 @given(
-    st.sampled_from(WINDOWS),
-    arrays.arrays(np.float32, CHUNK + 28, elements=st.floats(width=32)),
-    st.floats(-1e6, 1e6),
+    st.sampled_from(WINDOWS), arrays.arrays(np.float32, CHUNK + 28, elements=st.floats(width=32)), st.floats(-1e6, 1e6)
 )
 def test_any_samples(window, x, before):
     with np.errstate(all="ignore"):

@@ -74,13 +74,7 @@ def test_bad_reference_is_one_clear_error(tmp_path, content, complaint):
 
 def test_stretches_end_at_other_letters_and_contigs():
     starts, lengths = make("NACGNT", "AA", "", "N", "GNC").stretches()
-    assert list(zip(starts.tolist(), lengths.tolist(), strict=True)) == [
-        (1, 3),
-        (5, 1),
-        (6, 2),
-        (9, 1),
-        (11, 1),
-    ]
+    assert list(zip(starts.tolist(), lengths.tolist(), strict=True)) == [(1, 3), (5, 1), (6, 2), (9, 1), (11, 1)]
 
 
 def test_sites_do_not_span_contigs():

@@ -259,8 +259,7 @@ def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataOb
     last = first + np.array([data.draw(st.integers(0, 5)) for _ in first], np.int64)
     offsets = np.concatenate(([0], np.cumsum(capacity)))
     batch: Any = SimpleNamespace(
-        calls=Calls.none()._replace(offsets=offsets, n=n_calls, first=first, last=last),
-        contig=contig,
+        calls=Calls.none()._replace(offsets=offsets, n=n_calls, first=first, last=last), contig=contig
     )
     expected = np.zeros(len(first), np.bool_)
     for read, n in enumerate(n_calls.tolist()):

@@ -15,14 +15,7 @@ from f5py.core.motifs import motif_named, parse_motif
 from f5py.pore_model import PoreModel, builtin
 from f5py.pore_model.model import nucleotides_of
 from f5py.training.held_out import held_out
-from f5py.training.sums import (
-    REACH,
-    SiteTruth,
-    add_rows,
-    mark_all,
-    plain_ranks,
-    weights_all,
-)
+from f5py.training.sums import REACH, SiteTruth, add_rows, mark_all, plain_ranks, weights_all
 
 WIDTH = 2 * REACH + 1
 

@@ -16,7 +16,6 @@ K = 5
 
 
 def sums_of(level: np.ndarray, stdv: np.ndarray, n: np.ndarray, v: float = 1.0) -> np.ndarray:
-    """Exact sums of n events of these moments."""
     w = n / v**2
     return np.stack([n, n * level, w, w * level, w * (level**2 + (stdv * v) ** 2), np.zeros(len(n))], axis=1)
 

@@ -25,7 +25,6 @@ class Compiled:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread."""
         return self._number(r"Used (\d+) registers")
 
     @property
@@ -37,7 +36,6 @@ class Compiled:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block."""
         return self._number(r"(\d+) bytes smem") if "bytes smem" in self.log else 0
 
     @property

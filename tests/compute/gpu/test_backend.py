@@ -179,29 +179,6 @@ def test_no_allocation_after_the_start(device, pool, batch):
     backend.close()
 
 
-@pytest.mark.parametrize("kind", ["cuda", "any"])
-@pytest.mark.parametrize("where", ["_find_events", "count", "align", "fetch_event_map", "fetch_fit"])
-def test_a_device_failure_is_finished_on_the_cpu(device, pool, batch, monkeypatch, capfd, where, kind):
-    """Whatever the device has left in the batch until then."""
-    import cupy
-
-    stages = stages_of(pool)
-    backend, _ = _watched(device, stages, {})
-    step = getattr(backend_module.GpuBatchSlice, where)
-
-    def fail(self, *arguments):
-        step(self, *arguments)
-        raise cupy.cuda.runtime.CUDARuntimeError(46) if kind == "cuda" else AttributeError("gone")
-
-    monkeypatch.setattr(backend_module.GpuBatchSlice, where, fail)
-    expected = _computed(batch, stages)
-    _assert_same(_computed(batch, backend), expected)
-    _assert_same(_computed(batch, backend), expected)
-    assert backend.is_broken
-    assert capfd.readouterr().err.count("GPU 0 failed") == 1
-    backend.close()
-
-
 def test_a_mistake_of_the_cpu_threads_is_not_the_gpus(device, pool, batch, monkeypatch):
     backend, _ = _watched(device, stages_of(pool), {})
     monkeypatch.setattr("f5py.compute.cpu.align_reads", lambda *_, **__: {}["missing"])
@@ -220,26 +197,6 @@ def test_samples_that_pass_through_little_memory_of_the_host(device, pool, batch
     _assert_same(_computed(batch, backend), _computed(batch, stages))
     assert seen[0].count(PlacementReason.GPU) > 35
     assert not backend.is_broken
-    backend.close()
-
-
-def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch, monkeypatch, capfd):
-    import cupy
-
-    made = backend_module.ArenaPart
-    failures = iter([True, False, True])
-
-    def scarce(size, zero_copy):
-        if next(failures, False):
-            raise cupy.cuda.memory.OutOfMemoryError(1024, 0)
-        return made(size, zero_copy)
-
-    monkeypatch.setattr(backend_module, "ArenaPart", scarce)
-    stages = stages_of(pool)
-    backend, _ = _watched(device, stages, {}, 200_000)
-    assert backend.size.bases < 150_000
-    assert "trying fewer" in capfd.readouterr().err
-    _assert_same(_computed(batch, backend), _computed(batch, stages))
     backend.close()
 
 

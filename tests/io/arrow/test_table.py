@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import io
 from contextlib import suppress
@@ -157,19 +156,6 @@ def test_no_rows() -> None:
     file = parquet.ParquetFile(io.BytesIO(_written([], 10, n_rows=0)))
     assert (file.num_row_groups, file.read().num_rows) == (0, 0)
     assert file.schema_arrow.names == [name for name, _ in _FIELDS]
-
-
-class _Full(io.BytesIO):
-    def write(self, piece: Any) -> int:
-        if self.tell() > 1000:
-            raise OSError(errno.ENOSPC, "no space")
-        return super().write(piece)
-
-
-def test_a_full_disk_is_told() -> None:
-    rng = np.random.default_rng(1)
-    with pytest.raises(OSError, match="no space"), ParquetOutput(_Full(), _FIELDS, rows_per_group=50) as output:
-        output.write(_rows(0, _N_ROWS, rng))
 
 
 def test_after_an_error_nothing_completes_the_file() -> None:

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.errors import InputFileError
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, encode_chunks, record_chunks, tag_values
+from f5py.io.bam.headers import parse_header
 from f5py.io.bytes.bgzf_blocks import DamagedBlocksError
+from f5py.text.encoding import undecoded
 
 from ...examples import examples
 
@@ -170,3 +173,21 @@ def test_records_that_cannot_be(tmp_path: Path):
         data[at : at + size] = np.frombuffer(value.to_bytes(4, "little", signed=True), np.uint8)[:size]
         starts = np.empty(7, np.int64)
         assert list_records(data, 2, starts) == (2, True), field
+
+
+def test_lines_come_back():
+    text = "@HD\tVN:1.6\n@SQ\tSN:one\tLN:3000\n@RG\tID:a\tSM:b\n@CO\tfree text\n"
+    assert str(parse_header(text)) == text
+
+
+def test_what_is_not_utf8_stays_as_it_is():
+    header = parse_header("@HD\tVN:1.6\n@CO\tfree \udcff text\n")
+    assert undecoded(header.__str__) == b"@HD\tVN:1.6\n@CO\tfree \xff text\n"
+
+
+@pytest.mark.parametrize("line", ["@SQ\tSN:one", "@SQ\tXN:one\tLN:3", "@SQ\tSN:one\tLN:many"])
+def test_damaged_lines_are_told_in_one_line(line: str):
+    with pytest.raises(
+        InputFileError, match=r"^the header of the alignments is damaged \(.*make the alignments again$"
+    ):
+        parse_header(f"@HD\tVN:1.6\n{line}\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
+import os
 import struct
 import threading
 import time
@@ -13,6 +15,7 @@ import numpy as np
 import pysam
 import pytest
 
+from f5py.io.bam.bam_blocks import READ_BYTES, inflate_portions
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.files.output import open_output
@@ -148,3 +151,16 @@ def test_the_file_holds_whole_blocks_at_any_time(tmp_path):
             assert noise.startswith(gzip.decompress(path.read_bytes()))
         assert path.stat().st_size > 1_000_000
         out.abandon()
+
+
+def test_portions_of_text_that_is_packed_well_are_small(tmp_path):
+    piece = os.urandom(1 << 12)
+    text = piece * (1 << 14)
+    path = tmp_path / "packed.gz"
+    with pysam.BGZFile(str(path), "w") as out:
+        out.write(text)
+    packed = path.read_bytes()
+    assert len(packed) < len(text) / 8
+    portions = list(inflate_portions(io.BytesIO(packed), READ_BYTES // 8))
+    assert b"".join(portions) == text
+    assert max(map(len, portions[1:])) < len(text) / 12

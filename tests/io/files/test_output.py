@@ -6,7 +6,6 @@ import errno
 import fcntl
 import gzip
 import os
-import resource
 import struct
 import subprocess
 import sys
@@ -30,15 +29,6 @@ def put(path, *pieces):
             if isinstance(piece, BaseException):
                 raise piece
             out.write(piece)
-
-
-def test_file_and_standard_output(tmp_path, capfd):
-    path = tmp_path / "x"
-    put(path, b"a\n", b"b\n")
-    assert path.read_bytes() == b"a\nb\n"
-    put("-", b"c\n")
-    assert capfd.readouterr().out == "c\n"
-    assert not sys.stdout.closed
 
 
 def test_unbuffered_standard_output_is_written_whole():
@@ -146,53 +136,6 @@ def test_errors_of_other_files_are_not_taken_for_those_of_the_output(tmp_path):
         with pytest.raises(OSError) as raised:  # noqa: PT011 - it is the same one
             put(tmp_path / "x", problem)
         assert raised.value is problem
-
-
-def test_not_openable(tmp_path):
-    with pytest.raises(OutputFileError, match=r"absent/x: cannot write: No such file"):
-        put(tmp_path / "absent" / "x")
-    with pytest.raises(OutputFileError, match="is a folder; give the name of a file"):
-        put(tmp_path)
-
-
-def test_closed_standard_output(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(OutputFileError, match="standard output: is closed; name a file with -o"):
-        put("-")
-
-
-@pytest.mark.parametrize("size", [3, 10, 4096, 100_000])
-@pytest.mark.parametrize("first", [b"", b"first row\n"])
-def test_no_half_row_is_left_on_a_full_disk(tmp_path, first, size):
-    """The row in which the disk got full is removed, however long it is."""
-    path = tmp_path / "x"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + size, limits[1]))
-    try:
-        with pytest.raises(OutputFileError, match=r"x: cannot write: File too large; the output is incomplete"):
-            put(path, first, b"r" * 200_000 + b"\n")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not path.exists()
-    assert os.listdir(tmp_path) == []  # a header alone is worth nothing
-
-
-@pytest.mark.parametrize("size", [700_001, 900_000, 1_234_567])
-def test_whole_blocks_are_left_on_a_full_disk(tmp_path, size):
-    path = tmp_path / "x.gz"
-    rows = b"".join(b"%d\n" % (i * 7919 % 1_000_003) for i in range(1_000_000))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        with pytest.raises(OutputFileError, match=r"x.gz: cannot write: File too large; the output is incomplete"):
-            put(path, rows)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not path.exists()
-    (unfinished,) = tmp_path.iterdir()
-    text = gzip.decompress(unfinished.read_bytes())
-    assert rows.startswith(text)
-    assert len(text) > size // 2
 
 
 def test_unfinished_files_can_be_discarded(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io.files.table_output import CsvOutput, complete_table, convert_to_csv, is_csv_header, open_table
+from f5py.io.files.table_output import CsvOutput, complete_table, convert_to_csv, open_table
 
 from ...examples import examples
 
@@ -82,9 +82,3 @@ def test_an_error_leaves_whole_rows(tmp_path: Path) -> None:
         end_early()
     assert not (tmp_path / "x.csv").exists()
     assert next(tmp_path.iterdir()).read_bytes() == b"a,b\n1,2\n"
-
-
-def test_headers_of_csv() -> None:
-    assert is_csv_header(b"chromosome,start,end\n")
-    assert not is_csv_header(b"chromosome\tstart\n")
-    assert not is_csv_header(b"")

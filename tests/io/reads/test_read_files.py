@@ -61,7 +61,6 @@ def test_they_are_a_mapping_of_the_lines(tmp_path_factory, lines, chunk_bytes, l
 
 
 def fields_around(names: list[str]) -> list[str]:
-    """Names that are shorter or longer by a letter."""
     return [name[:-1] for name in names] + [f"{name}a" for name in names]
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import os
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pysam
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
+from f5py.io.files.mapped_file import MappedFile
+from f5py.io.reads.indexed_fasta import scan_fasta
 from f5py.io.reads.reference import Reference
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import CallingThread, WorkerPool
 
 TEXT = ">one comment\nACGTAC\nGTNNAC\n>two\nacgtu\n"
 CONTIGS, LENGTHS = ["one", "two"], [12, 5]
@@ -27,7 +32,6 @@ def path(tmp_path):
 
 
 def segments(reference: Reference, *places: tuple[int, int, int], pool: WorkerPool | None = None) -> list[bytes]:
-    """Fetch the bases of (contig, start, end) together."""
     contig, start, end = np.array(places, np.int64).T.copy()
     bases, offsets = reference.segments(contig.astype(np.int32), start, end, pool)
     return [bases[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
@@ -43,24 +47,6 @@ def test_segments_are_cut_at_the_end(path, n_threads):
     reference.close()
     if pool is not None:
         pool.close()
-
-
-def test_bgzip_file(tmp_path):
-    file = tmp_path / "ref.fa.gz"
-    with pysam.BGZFile(str(file), "w") as out:
-        out.write(TEXT.encode())
-    reference = Reference(str(file), CONTIGS, LENGTHS)
-    assert segments(reference, (0, 4, 9), (1, 1, 3)) == [b"ACGTA", b"CG"]
-    reference.close()
-
-
-def test_letters(tmp_path):
-    letters = "ACGTNMRWSYKVHDB"
-    file = tmp_path / "ref.fa"
-    file.write_text(f">upper\n{letters}\n>lower\n{letters.lower()}\n")
-    reference = Reference(str(file), ["upper", "lower"], [15, 15])
-    assert segments(reference, (0, 0, 15), (1, 0, 15)) == [b"ACGTAAAACCGAAAC"] * 2
-    reference.close()
 
 
 @pytest.mark.parametrize(
@@ -85,23 +71,6 @@ def test_a_contig_that_is_not_there_matters_when_it_is_asked_for(path, capfd):
     with pytest.raises(InputFileError, match="lacks contig x, on which reads lie"):
         reference.segments(np.array([0], np.int32), start, end)
     reference.close()
-
-
-@pytest.mark.parametrize("content", [b"", b"no FASTA\n", b">a\nAC\nACGT\nA\nCCC\n", b"\x1f\x8b garbage"])
-def test_not_a_fasta_file(tmp_path, content):
-    file = tmp_path / "bad.fa"
-    file.write_bytes(content)
-    with pytest.raises(InputFileError, match=r"bad\.fa: cannot read the reference") as problem:
-        Reference(str(file), ["a"], [10])
-    assert "\n" not in str(problem.value)
-
-
-def test_index_that_is_not_the_file_s(path):
-    Reference(path, CONTIGS, LENGTHS).close()
-    with open(path, "w") as file:
-        file.write(TEXT[:20])
-    with pytest.raises(InputFileError, match=r"ref\.fa\.fai: is not the index of .*ref\.fa as it is now; delete it"):
-        Reference(path, CONTIGS, LENGTHS)
 
 
 @pytest.mark.parametrize(
@@ -212,3 +181,47 @@ def test_each_cause_of_a_refusal_has_its_own_words(tmp_path):
     pysam.faidx(str(blocks))
     (tmp_path / "blocks.fa.gz.gzi").unlink()
     assert "blocks.fa.gz.gzi is missing beside" in _refusal(blocks)
+
+
+def lines(bases: str, width: int, end: str) -> str:
+    return "".join(bases[at : at + width] + end for at in range(0, len(bases), width))
+
+
+@st.composite
+def regular(draw: st.DrawFn) -> str:
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    text = ""
+    for i in range(draw(st.integers(1, 4))):
+        bases = draw(st.text("ACGTNacgt", min_size=1, max_size=400))
+        about = draw(st.sampled_from(["", " and more", "\tx > y"]))
+        text += f">c{i}{about}{end}" + lines(bases, draw(st.integers(1, 150)), end)
+    return text[: -len(end)] if draw(st.booleans()) else text
+
+
+def scanned(path: Path) -> bytes | None:
+    with closing(MappedFile(str(path))) as file:
+        index = scan_fasta(file, CallingThread())
+        return None if index is None else index.as_text()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=regular())
+def test_regular_files(text: str, tmp_path: Path):
+    path = tmp_path / "ref.fa"
+    path.write_bytes(text.encode())
+    (tmp_path / "ref.fa.fai").unlink(missing_ok=True)
+    pysam.faidx(str(path))
+    assert scanned(path) == (tmp_path / "ref.fa.fai").read_bytes()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=regular(), data=st.data())
+def test_changed_files_have_htslibs_index_or_none(text: str, data: st.DataObject, tmp_path: Path):
+    at = data.draw(st.integers(0, len(text)))
+    text = text[:at] + data.draw(st.sampled_from(["\n", "A", " ", "\r", ">", "\n\n", "\n>", "\0"])) + text[at:]
+    path = tmp_path / "ref.fa"
+    path.write_bytes(text.encode())
+    if (found := scanned(path)) is not None:
+        (tmp_path / "ref.fa.fai").unlink(missing_ok=True)
+        pysam.faidx(str(path))
+        assert found == (tmp_path / "ref.fa.fai").read_bytes()

@@ -46,7 +46,6 @@ class HostileServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> HostileServer:
@@ -68,7 +67,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_HEAD(self) -> None:
-        """Answer what is known of a file."""
         if not self._is_refused():
             self._answer(is_head=True)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from f5py.threads.pool import WorkerPool
 
 from .made_signals import MadeRead, make_reads
 
@@ -22,11 +19,3 @@ def made_reads() -> list[MadeRead]:
 def _processes_find_the_odd_readers(monkeypatch: pytest.MonkeyPatch):
     """Reader processes import a reader by its module's name; after all others, so that f5py is not taken from there."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).resolve().parents[3])])
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    """Threads to lend to a source."""
-    threads = WorkerPool(2)
-    yield threads
-    threads.close()

@@ -58,7 +58,6 @@ def pod5_read(read: MadeRead, name: str | None = None, **fields) -> pod5.Read:
 
 
 def write_pod5(path: Path, reads: list[MadeRead], compressed: bool = True, **fields) -> dict[str, str]:
-    """Write reads; return read name to path."""
     kind = pod5.SignalType.VbzSignal if compressed else pod5.SignalType.UncompressedSignal
     with pod5.Writer(path, signal_compression_type=kind) as file:
         file.add_reads([pod5_read(read, **fields) for read in reads])

@@ -116,5 +116,4 @@ def assert_unreadable(block, i: int, *words: str) -> None:
 
 
 def fast5_source(paths: Mapping[str, str]) -> FileSource:
-    """Open the source of reads in fast5 files."""
     return FileSource(paths, Fast5Reader())

@@ -113,10 +113,7 @@ def two_groups(files: dict[str, str]) -> ProcessSource:
 
 def test_a_deadly_read_is_found_once(tmp_path: Path, capfd):
     files = {f"fine-{i}": str(tmp_path / "a") for i in range(8)} | {"abort-9": str(tmp_path / "a")}
-    with (
-        ThreadPoolExecutor(2) as threads,
-        closing(two_groups(files)) as source,
-    ):
+    with ThreadPoolExecutor(2) as threads, closing(two_groups(files)) as source:
         for blocks in (threads.map(source.fetch, [list(files)] * 6) for _ in range(2)):
             for block in blocks:
                 assert list(block.problems) == [8]
@@ -127,10 +124,7 @@ def test_a_deadly_read_is_found_once(tmp_path: Path, capfd):
 
 def test_a_deadly_file_is_given_up_once(tmp_path: Path, capfd):
     files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-7": str(tmp_path / "good")}
-    with (
-        ThreadPoolExecutor(2) as threads,
-        closing(two_groups(files)) as source,
-    ):
+    with ThreadPoolExecutor(2) as threads, closing(two_groups(files)) as source:
         for block in threads.map(source.fetch, [list(files)] * 4):
             assert list(block.problems) == [0, 1, 2, 3, 4, 5]
             assert block.samples.tolist() == [7] * 6

@@ -40,7 +40,6 @@ def _reads() -> list[MadeRead]:
 
 @pytest.fixture
 def files(tmp_path) -> Path:
-    """Write the reads to two files in turn."""
     reads = _reads()
     for i in range(2):
         write_pod5(tmp_path / f"{i}.pod5", reads[i::2])

@@ -46,7 +46,6 @@ SHORT = st.builds(
 
 @st.composite
 def signals(draw: st.DrawFn) -> np.ndarray:
-    """Draw samples that can be compressed well, or not."""
     n = draw(st.integers(1, 40) | st.integers(1, 2500))
     values = np.random.default_rng(draw(st.integers(0, 9))).integers(0, draw(st.sampled_from([1, 300, 30_000])), n)
     return values.astype(np.int16)
@@ -61,7 +60,6 @@ def write(path: Path, samples: np.ndarray, layout: Layout, form: str = "multi") 
 
 
 def read_by_f5py(path: Path) -> SignalBlock:
-    """Read ``r``."""
     with closing(fast5_source({"r": str(path)})) as source:
         return source.fetch(["r"])
 

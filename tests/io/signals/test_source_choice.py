@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import file_kind
 from f5py.io.signals import open_any, open_signals, open_source, source_choice
+from f5py.io.signals.fast5.fast5_scan import list_fast5
+from f5py.io.signals.pod5.reader import pod5_files
+from f5py.io.signals.search import list_formats
 from f5py.io.signals.source_choice import reader_processes
 
 from ..reads.made_index import write_readdb
@@ -229,21 +233,6 @@ def test_several_files_and_folders(tmp_path, reads, n_at_once):
         open_signals(None, slow5=slow5, fast5=[str(tmp_path / "gone")])
 
 
-def test_several_pod5_files(tmp_path, reads):
-    (tmp_path / "d").mkdir()
-    names = [*pod5(tmp_path / "a.pod5", reads[:3]), *pod5(tmp_path / "d" / "b.pod5", reads[3:])]
-    assert_gives(open_signals(None, pod5=[str(tmp_path / "a.pod5"), str(tmp_path / "d")], n_processes=2), reads, names)
-    blow5 = write_blow5(tmp_path / "c.blow5", reads)
-    both = [read.name for read in reads] + names
-    assert_gives(open_signals(None, [blow5], [str(tmp_path / "a.pod5"), str(tmp_path / "d")]), [*reads, *reads], both)
-
-
-def test_an_index_that_names_several_files_for_all_reads(tmp_path, reads, reads_path):
-    paths = [write_blow5(tmp_path / "a.blow5", reads[:3]), write_blow5(tmp_path / "b.blow5", reads[3:])]
-    Path(f"{reads_path}.index.readdb").write_text("".join(f"*\t{path}\n" for path in paths))
-    assert_gives(open_signals(reads_path), reads)
-
-
 # open_any: any file or folder
 
 
@@ -286,7 +275,6 @@ def test_folders_that_are_no_source(tmp_path, files, words):
 
 
 def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
-    """Files of these sizes that take no room."""
     for i, size in enumerate(sizes_in_mib):
         with (folder / f"{i}.fast5").open("wb") as file:
             file.truncate(size << 20)
@@ -354,3 +342,40 @@ def test_relative_paths_that_are_nowhere(tmp_path, monkeypatch, capfd):
     told = capfd.readouterr().err
     assert "such as a.fast5" in told
     assert f"are not below {tmp_path} nor {there}" in told
+
+
+SEARCHES = [(list_fast5, ".fast5"), (pod5_files, ".pod5"), (lambda path: list(list_formats(path).values()), ".pod5")]
+
+
+@pytest.mark.parametrize(("search", "ending"), SEARCHES)
+def test_links_are_followed_but_not_in_a_circle(tmp_path: Path, search, ending: str):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / f"other/1{ending}").touch()
+    (tmp_path / "d/circle").symlink_to(tmp_path / "d")
+    (tmp_path / "d/away").symlink_to(tmp_path / "other")
+    (tmp_path / f"d/lost{ending}").symlink_to(tmp_path / "nowhere")
+    assert search(f"{tmp_path}/d") == [f"{tmp_path}/d/away/1{ending}"]
+
+
+@pytest.mark.parametrize(("search", "ending"), SEARCHES)
+def test_what_macos_leaves_is_no_signal(tmp_path: Path, search, ending: str):
+    (tmp_path / f"._1{ending}").write_bytes(b"\0\5\26\7")
+    (tmp_path / f"1{ending}").touch()
+    assert search(str(tmp_path)) == [f"{tmp_path}/1{ending}"]
+
+
+@pytest.mark.parametrize(("search", "ending"), SEARCHES)
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, search, ending: str, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / f"1{ending}").touch()
+    scandir = os.scandir
+
+    def refuse(path: str):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SignalError, match=r"closed: cannot be searched for signals \(Permission denied\)"):
+        search(str(tmp_path))

@@ -1,5 +1,5 @@
 """Fixtures of the tests of GPUs."""
 
-from ...compute.conftest import device, pool
+from ...compute.conftest import device
 
-__all__ = ["device", "pool"]
+__all__ = ["device"]

@@ -44,7 +44,6 @@ def all_goes_to_the_gpu(monkeypatch):
 
 
 def batch_with(anchors: Anchors) -> MappingBatch:
-    """Make a batch that has nothing but anchors."""
     n = len(anchors.offsets) - 1
     nothing, places = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
     return MappingBatch(
@@ -53,7 +52,6 @@ def batch_with(anchors: Anchors) -> MappingBatch:
 
 
 def anchors_of(reads: list[tuple[np.ndarray, np.ndarray]]) -> Anchors:
-    """Anchors of reads, from their x and y."""
     nothing, scores = np.empty(0, np.int64), np.empty(0, np.int32)
     return Anchors(
         np.concatenate([x for x, _ in reads]).astype(np.uint64), np.concatenate([y for _, y in reads]),

@@ -50,7 +50,6 @@ def _is_due(kind: str, device: int | None) -> bool:
 
 
 def at_import() -> None:
-    """Raise what fails before there is anything of cupy."""
     if _is_due("import", None):
         raise ImportError("libcudart.so.12: cannot open shared object file: No such file or directory")
     if _is_due("broken", None):

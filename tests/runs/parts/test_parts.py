@@ -61,34 +61,24 @@ def test_calls(made: ReadSet, here: Path, n_parts: int, monkeypatch: pytest.Monk
     assert b"--plan" not in (here / "m.bam").read_bytes()
 
 
-@pytest.mark.parametrize("table", ["calls.tsv.gz", "calls.parquet"])
-def test_other_tables(made: ReadSet, here: Path, table: str):
-    if table.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    expected = one_run("call-methylation", made, ("-o", table), (table,))
-    in_parts("call-methylation", made, ("-o", table), 5)
-    assert contents(here, (table,)) == expected
-
-
 @pytest.mark.parametrize(
-    "options",
+    "line",
     [
-        ("-o", "e.tsv", "--summary", "sum.tsv"),
-        ("-o", "e.tsv", "--print-read-names", "--samples"),
-        ("-o", "e.tsv.gz", "--m6anet"),
-        ("-o", "e.paf"),
-        ("-o", "e.sam"),
-        ("-o", "e.bam"),
-        ("-o", "e.parquet"),
+        "call-methylation -o calls.tsv.gz", "call-methylation -o calls.parquet",
+        "call-methylation -o out.tsv -w windows.bed", "eventalign -o out.tsv -w windows.bed",
+        "call-methylation -o calls.tsv --skip-ultra ultra.bam --ultra-thresh 1190",
+        "eventalign -o e.tsv --summary sum.tsv", "eventalign -o e.tsv --print-read-names --samples",
+        "eventalign -o e.tsv.gz --m6anet", "eventalign -o e.paf", "eventalign -o e.sam", "eventalign -o e.bam",
+        "eventalign -o e.parquet",
     ],
-    ids=" ".join,
-)
-def test_events(made: ReadSet, here: Path, options: tuple[str, ...]):
-    if options[1].endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    names = tuple(name for name in options if name.startswith(("e.", "sum.")))
-    expected = one_run("eventalign", made, options, names)
-    in_parts("eventalign", made, options, 6)
+)  # fmt: skip
+def test_other_outputs(made: ReadSet, here: Path, line: str):
+    command, *options = line.split()
+    contig = made.records()[0].references[0]
+    (here / "windows.bed").write_text("".join(f"{contig}\t{at}\n" for at in ("500\t3000", "4000\t4100", "9000\t11000")))
+    names = tuple(word for word in options if "." in word and word != "windows.bed")
+    expected = one_run(command, made, tuple(options), names)
+    in_parts(command, made, tuple(options), 5)
     assert contents(here, names) == expected
 
 
@@ -98,18 +88,6 @@ def test_row_groups_do_not_depend_on_parts(made: ReadSet, here: Path, monkeypatc
     expected = one_run("eventalign", made, ("-o", "e.parquet"), ("e.parquet",))
     in_parts("eventalign", made, ("-o", "e.parquet"), 5)
     assert contents(here, ("e.parquet",)) == expected
-
-
-@pytest.mark.parametrize("command", ["call-methylation", "eventalign"])
-def test_windows(made: ReadSet, here: Path, command: str):
-    (here / "windows.bed").write_text("contig1\t500\t3000\ncontig1\t4000\t4100\ncontig1\t9000\t11000\n")
-    contig = made.records()[0].references[0]
-    (here / "windows.bed").write_text((here / "windows.bed").read_text().replace("contig1", contig))
-    options = ("-o", "out.tsv", "-w", "windows.bed")
-    expected = one_run(command, made, options, ("out.tsv",))
-    assert expected["out.tsv"].count(b"\n") > 10
-    in_parts(command, made, options, 4)
-    assert contents(here, ("out.tsv",)) == expected
 
 
 def test_a_bam_without_index(made: ReadSet, here: Path):
@@ -139,14 +117,6 @@ def test_alignments_that_are_read_from_the_beginning(made: ReadSet, here: Path, 
         assert contents(here, names[command]) == expected
         assert run_command(command, *other.options(), *given, "--resume") == 0
         assert contents(here, names[command]) == expected
-
-
-def test_ultra_long_reads(made: ReadSet, here: Path):
-    options = ("-o", "calls.tsv", "--skip-ultra", "ultra.bam", "--ultra-thresh", "1190")
-    names = ("calls.tsv", "ultra.bam")
-    expected = one_run("call-methylation", made, options, names)
-    in_parts("call-methylation", made, options, 3)
-    assert contents(here, names) == expected
 
 
 def test_partition_tag(made: ReadSet, here: Path, tmp_path_factory: pytest.TempPathFactory):

@@ -38,7 +38,6 @@ def planned(made: ReadSet, here: Path) -> Path:
 
 @pytest.fixture
 def done(planned: Path) -> Path:
-    """Do all parts of the plan."""
     assert run_command("run-part", "plan") == 0
     return planned
 
