@@ -32,7 +32,7 @@ from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
-from f5py.runs.outcome import Outcome, RunContext, warn_of_reverse_reads
+from f5py.runs.outcome import Outcome, warn_of_reverse_reads
 from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads, ultra_reads
 
 #: Samples of a read of which the text takes about as much room as a usual row.
@@ -119,16 +119,19 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
         yield from ultra_reads(run)
         yield from failed_reads(options)
 
-    def report(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(
+        self, run: Run[EventalignOptions, Loader, EventalignStage], outcome: Outcome, warnings: list[str]
+    ) -> None:
+        options = run.options
         if options.m6anet or options.m6anet_json is not None:
-            warn_of_reverse_reads(self.who, outcome.counts, context)
+            warn_of_reverse_reads(self.who, outcome.counts, run.stage.chemistry)
         if options.m6anet and outcome.counts.results:
             console.warning(
                 self.who,
                 "the table of --m6anet is f5c's, which m6anet dataprep 2 takes for one without a site; give "
                 "--m6anet-json FOLDER, or leave --m6anet out and add --scale-events --signal-index",
             )
-        super().report(options, context, outcome, warnings)
+        super().report(run, outcome, warnings)
 
     def state_after_error(self, options: EventalignOptions) -> str:
         if options.output_format == "parquet":

@@ -32,7 +32,7 @@ from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import batch_size, batches_ahead
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.finish import failed_reads_left, join_outputs, read_parts
-from f5py.runs.outcome import Outcome, RunContext, note_counts_and_times, note_results, warn_of_bad_reads
+from f5py.runs.outcome import Outcome, note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.parts.job import GrowingJob
 from f5py.runs.parts.plan import Plan, folder_beside
 from f5py.runs.recipe import Recipe, Run, failed_reads, run_parts, run_whole
@@ -59,7 +59,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
     outcome = replace(outcome, counts=of_parts.counts)
     run = Run(options, whole.loader, whole.stage, threading.Event())
     with failed_reads_left(run, done):
-        RESQUIGGLE.report(options, RESQUIGGLE.context(run.stage, run.loader), outcome, warnings)
+        RESQUIGGLE.report(run, outcome, warnings)
         join_outputs(RESQUIGGLE, run, done)
     RESQUIGGLE.report_results(options, of_parts.counts)
     plan.remove_parts()
@@ -111,18 +111,17 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         loading = {"reads": loader.sequence_seconds, "signals": loader.signal_seconds}
         return Outcome(stage.counts, RecordCounts(), None, loading, stage.times.seconds, seconds, stage.times.output)
 
-    def context(self, stage: AlignmentStage, loader: SequenceLoader) -> RunContext:
-        return RunContext(stage.facts, "signal", [], [], None, stage.waits)
-
-    def report(self, options: ResquiggleOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
-        counts = outcome.counts
-        note_counts_and_times(_WHO, outcome, context.signal_kind)
+    def report(
+        self, run: Run[ResquiggleOptions, SequenceLoader, AlignmentStage], outcome: Outcome, warnings: list[str]
+    ) -> None:
+        counts, options, chemistry = outcome.counts, run.options, run.stage.chemistry
+        note_counts_and_times(_WHO, outcome, "signal")
         warn_of_bad_reads(_WHO, counts, options)
         if counts.failed >= counts.total > 0:
             if counts.bad_reads == counts.total:
                 raise SignalError("none of the reads has a signal; give the signals of these reads")
-            raise FailedRunError(all_failed(counts, context.chemistry))
-        for line in advice(counts, context.chemistry, options):
+            raise FailedRunError(all_failed(counts, chemistry))
+        for line in advice(counts, chemistry, options):
             console.warning(_WHO, line)
 
     def report_results(self, options: ResquiggleOptions, counts: RunCounts, to_callback: bool = False) -> None:

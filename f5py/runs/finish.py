@@ -70,19 +70,19 @@ def join_parts(
                 loader.check_any_known(any_known, outcome.skipped)
             stage = recipe.stage(options, loader, chemistry)
             stage.close()  # only what it knows is wanted
-            run, context = Run(options, loader, stage, threading.Event()), recipe.context(stage, loader)
+            run = Run(options, loader, stage, threading.Event())
             with failed_reads_left(run, done):
                 if tells:
-                    recipe.report(options, context, outcome, warnings)
+                    recipe.report(run, outcome, warnings)
                 try:
                     join_outputs(recipe, run, done, bar.advance, early)
                 except F5pyError as problem:
-                    recipe.report_failure(options, context, outcome, warnings, str(problem))
+                    recipe.report_failure(run, outcome, warnings, str(problem))
                     raise
         if tells:
             recipe.report_results(options, outcome.counts)
         elif options.report:
-            write_reports(options, context, outcome, warnings)
+            write_reports(options, stage, loader, outcome, warnings)
     return outcome.counts
 
 

@@ -13,11 +13,10 @@ import numpy as np
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import RunCounts, advice, cause_counts, failure, other_bases
 from f5py.compute.gpu.device import is_present
-from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import Cause
 from f5py.errors import DamagedValueError, F5pyError, FailedRunError, OutputFileError
-from f5py.io.bam.alignments import AlignmentFile, RecordCounts
+from f5py.io.bam.alignments import RecordCounts
 from f5py.io.files.json_values import JsonObject
 from f5py.io.files.output import display_output
 from f5py.messages import console
@@ -104,29 +103,6 @@ class Outcome:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """Context of a run's final messages and report."""
-
-    facts: Provenance  # what the results rest on
-    signal_kind: str  # format of the signals
-    contigs: list[str]
-    contig_lengths: list[int]
-    sample: str | None  # that of the alignments' read groups
-    waits: WaitTimes = field(default_factory=WaitTimes)
-
-    @classmethod
-    def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
-        """Collect the context of a run."""
-        return cls(
-            stage.facts, signal_kind, alignments.contigs, alignments.contig_lengths, alignments.sample, stage.waits
-        )
-
-    @property
-    def chemistry(self) -> Chemistry:
-        return self.facts.chemistry
-
-
 def _parse_skipped(values: JsonObject) -> RecordCounts:
     names = [field.name for field in fields(RecordCounts)]
     values.check_names(names)
@@ -163,7 +139,11 @@ def _suggest(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
 
 
 def report_run(
-    options: MappedReadsOptions, context: RunContext, outcome: Outcome, write: Callable[[str | None], None]
+    options: MappedReadsOptions,
+    stage: AlignmentStage,
+    loader: Loader,
+    outcome: Outcome,
+    write: Callable[[str | None], None],
 ) -> None:
     """Print counts, times and advice, and `write` the requested report, with the error of a failed run.
 
@@ -177,12 +157,12 @@ def report_run(
         + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else "")
         + (f", skipped duplicates: {skipped.duplicates}" if options.skip_duplicates or skipped.duplicates else ""),
     )
-    note_counts_and_times(_WHO, outcome, context.signal_kind)
-    why_failed = failure(counts, context.chemistry, options)
+    note_counts_and_times(_WHO, outcome, loader.signals.kind)
+    why_failed = failure(counts, stage.chemistry, options)
     try:
-        _warn(options, context, outcome)
+        _warn(options, stage, loader, outcome)
         if why_failed is None:
-            for line in advice(counts, context.chemistry, options):
+            for line in advice(counts, stage.chemistry, options):
                 console.warning(_WHO, line)
     except F5pyError as problem:  # --strict makes an error of a warning
         why_failed = str(problem)
@@ -195,7 +175,7 @@ def report_run(
         raise FailedRunError(why_failed)
 
 
-def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
+def _warn(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, outcome: Outcome) -> None:
     """Warn of skipped records and failed reads."""
     counts, skipped = outcome.counts, outcome.skipped
     if counts.ultra:
@@ -204,7 +184,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
             f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were left out; their records go "
             f"to {options.skip_ultra}",
         )
-    if line := speed_advice(options, context.waits, context.signal_kind):
+    if line := speed_advice(options, stage.waits, loader.signals.kind):
         console.info(_WHO, line)
     if skipped.no_bases:
         input_warning(
@@ -214,7 +194,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         )
     low_mapq = skipped.low_mapq - skipped.unmapped_low_mapq
     if low_mapq > _NOTABLE_LOSS * (counts.total + low_mapq):
-        usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if context.chemistry.rna else ""
+        usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if stage.chemistry.rna else ""
         console.warning(
             _WHO,
             f"{low_mapq} of {counts.total + low_mapq} mapped records were left out for a mapping quality "
@@ -252,9 +232,9 @@ def _why_empty(options: MappedReadsOptions, counts: RunCounts) -> str:
     return f"{reads} have no events on k-mers of the reference{where}; the table has no rows"
 
 
-def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> None:
+def warn_of_reverse_reads(who: str, counts: RunCounts, chemistry: Chemistry) -> None:
     """Warn of direct RNA reads on the reverse strand, which m6anet ignores."""
-    if context.chemistry.rna and counts.reverse:
+    if chemistry.rna and counts.reverse:
         input_warning(
             who,
             f"{counts.reverse} of {counts.used} reads lie on the reverse strand, of which m6anet takes none; map the "

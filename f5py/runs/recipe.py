@@ -35,7 +35,7 @@ from f5py.pipeline.inputs import open_inputs, paths_of_inputs, urls
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
-from f5py.runs.outcome import Outcome, RunContext, note_results, report_run
+from f5py.runs.outcome import Outcome, note_results, report_run
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import PartOutputs
 from f5py.threads.pool import share_heap
@@ -78,7 +78,6 @@ def _run_in_context(
 ) -> Iterator[tuple[Run, Outcome, list[str]]]:
     """Run everything, or the parts of a job; warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
-    given = options
     with ExitStack() as workers, ExitStack() as inputs:
         loader, stage = open_run(recipe, options, of_all, workers, inputs)
         stage.prepare(recipe.statistics(options, loader), job is None or job.checks_chemistry)
@@ -112,12 +111,12 @@ def _run_in_context(
             except F5pyError as problem:
                 if job is None:
                     outcome = recipe.outcome(stage, loader, time.perf_counter() - started)
-                    recipe.report_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
+                    recipe.report_failure(run, outcome, warnings, str(problem))
                 raise
             outcome = recipe.outcome(stage, loader, seconds)
             if job is None:
                 try:
-                    recipe.report(given, recipe.context(stage, loader), outcome, warnings)
+                    recipe.report(run, outcome, warnings)
                 except OutputFileError:  # a report that fails takes no result with it
                     finish()
                     raise
@@ -125,7 +124,7 @@ def _run_in_context(
                 finish()
             except F5pyError as problem:
                 if job is None:
-                    recipe.report_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
+                    recipe.report_failure(run, outcome, warnings, str(problem))
                 raise
         yield run, outcome, warnings
 
@@ -215,11 +214,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the sums of a finished run; `seconds` is the compute time."""
         raise NotImplementedError
 
-    def context(self, stage: StageOfRun, loader: LoaderOfRun) -> RunContext:
-        """Return the context of the final messages."""
-        raise NotImplementedError
-
-    def report(self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun], outcome: Outcome, warnings: list[str]) -> None:
         """Print the summary of a run, and write its report, before its outputs are complete.
 
         Raises `F5pyError` if the run has failed, and should leave no results.
@@ -227,7 +222,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         raise NotImplementedError
 
     def report_failure(
-        self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
+        self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun], outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
         """Write the report of a run that ended by an error."""
 
@@ -259,25 +254,22 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         return Outcome.of(stage, loader, seconds)
 
-    def context(self, stage: StageOfRun, loader: Loader) -> RunContext:
-        return RunContext.of(stage, loader.alignments, loader.signals.kind)
-
-    def report(self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, run: Run[MappedOptions, Loader, StageOfRun], outcome: Outcome, warnings: list[str]) -> None:
         def write(problem: str | None) -> None:
             from f5py.runs.report import write_reports
 
-            write_reports(options, context, outcome, warnings, problem)
+            write_reports(run.options, run.stage, run.loader, outcome, warnings, problem)
 
-        report_run(options, context, outcome, write)
+        report_run(run.options, run.stage, run.loader, outcome, write)
 
     def report_failure(
-        self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
+        self, run: Run[MappedOptions, Loader, StageOfRun], outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
         from f5py.runs.report import write_reports
 
-        if options.report:
+        if run.options.report:
             with suppress(OutputFileError):  # the problem before is worth more
-                write_reports(options, context, outcome, warnings, problem)
+                write_reports(run.options, run.stage, run.loader, outcome, warnings, problem)
 
     def report_results(self, options: MappedOptions, counts: RunCounts, to_callback: bool = False) -> None:
         note_results(self.who, options, counts, self.words, to_callback)

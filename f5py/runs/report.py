@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.compute.alignment import AlignmentStage
 from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, Depths, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
+from f5py.pipeline.loader import Loader
 from f5py.reports.run_report import default_sample, write_run_reports
-from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.outcome import Outcome
 
 _MOST_POINTS = 500
 #: Bars of a chart, at most, and how many numbers of calls one of them may have.
@@ -20,14 +22,20 @@ _MOST_BARS, _WIDTHS = 48, [digit * 10**power for power in range(18) for digit in
 
 
 def write_reports(
-    options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str], failure: str | None = None
+    options: MappedReadsOptions,
+    stage: AlignmentStage,
+    loader: Loader,
+    outcome: Outcome,
+    warnings: list[str],
+    failure: str | None = None,
 ) -> None:
     """Write the reports of a finished or failed run. Raises `OutputFileError`.
 
     `failure` is the error that ended the run.
     """
     counts, skipped = outcome.counts, outcome.skipped
-    called = context.facts.command == "call-methylation"
+    facts, alignments = stage.facts, loader.alignments
+    called = facts.command == "call-methylation"
     fraction = counts.methylated_fraction
     assert outcome.statistics is not None
     figures = {
@@ -63,11 +71,10 @@ def write_reports(
             **{name.lower().replace(" ", "_"): seconds for name, seconds in outcome.stages.items()},
             "output": outcome.output,
         },
-        "distributions": distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
+        "distributions": distributions(outcome.statistics, alignments.contigs, alignments.contig_lengths, called),
         "warnings": warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
     }
-    sample = options.sample or context.sample or default_sample(options.output)
-    facts = context.facts
+    sample = options.sample or alignments.sample or default_sample(options.output)
     write_run_reports(
         options.report, facts.command, facts.as_json(), sample, options, paths_of_inputs(options), figures
     )
