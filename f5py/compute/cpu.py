@@ -45,14 +45,10 @@ def align_all(queue, reads, bases, events, base_map, scaling, found, settings):
 
     Parameters
     ----------
-    bases : uint8, shape (n_bases,)
-        Letters of the reads as sequenced.
-    events : f5py.core.batch.Events
-        Reversed for RNA.
-    base_map : f5py.core.batch.BaseMap
-        First events are filled, and last ones if the array is not empty.
-    scaling : f5py.core.batch.Scaling
-        Shift, in pA, and scale are filled; var only of aligned reads.
+    bases, events : uint8, f5py.core.batch.Events
+        Letters of the reads as sequenced; events are reversed for RNA.
+    base_map, scaling : f5py.core.batch.BaseMap, f5py.core.batch.Scaling
+        Filled; var only of aligned reads, last events if the array is not empty.
     found : tuple
         Aligned pairs, int32, shape (n_pairs, 2), and offsets of the reads' pairs; of each read the number of pairs,
         int64, events per base, float64, verdict, uint8, `f5py.abea.align.ALIGNED` or the reason, number of events of

@@ -42,11 +42,8 @@ def prepare(cigar, offsets, hard_clips):
 
     Parameters
     ----------
-    cigar : uint32, shape (offsets[n],)
-        Length times 16 plus operation; changed.
-    offsets : int64, shape (n + 1,)
-    hard_clips : bool
-        Whether they count.
+    cigar, offsets : uint32, int64
+        Length times 16 plus operation, changed; offsets of the reads.
     """
     spliced = -1
     for read in range(offsets.shape[0] - 1):
@@ -69,11 +66,8 @@ def count_columns(alignments, bases, base_offsets, codes, columns):
 
     Parameters
     ----------
-    alignments : f5py.core.batch.Alignments
-    bases, base_offsets
+    bases, base_offsets : uint8, int64
         Letters of the reads as sequenced.
-    codes : uint8, shape (256,)
-        See `f5py.core.kmers.base_codes`.
     columns : int64, shape (n, 2)
         Added to, of the first n reads.
     """

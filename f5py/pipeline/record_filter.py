@@ -50,10 +50,8 @@ def cut(kinds, lengths, first, n, limits, state):
 
     Parameters
     ----------
-    kinds : uint8, shape (n,)
-        Classification of each record; that of very long reads is changed, see `BatchLimits`.
-    lengths : int64, shape (n,)
-        Bases of each read.
+    kinds, lengths : uint8, int64, shape (n,)
+        Classification of each record, changed of very long reads, see `BatchLimits`; bases of each read.
     state : int64, shape (4,)
         Reads, skipped records and bases of the batch so far, and whether it is closed; updated.
     """
@@ -137,10 +135,6 @@ def mark_duplicates(data, starts, n, kinds, table):
 
     Parameters
     ----------
-    data, starts, n
-        See `f5py.io.bam._bam_numba.list_records`.
-    kinds : uint8, shape (n,)
-        Changed.
     table : uint64, shape (2 ** m, 2)
         Keys, with room for `n` more; changed.
     """
@@ -170,7 +164,6 @@ def move_all(old, new):
     Parameters
     ----------
     old, new : uint64, shape (2 ** m, 2)
-        See `mark_duplicates`.
     """
     key = np.empty(2, np.uint64)
     for i in range(old.shape[0]):

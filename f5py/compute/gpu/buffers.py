@@ -119,18 +119,12 @@ def _stream(values, to):
 
 @kernel
 def gather(queue, reads, offsets, values, gathered_offsets, gathered):
-    """Concatenate the bytes of `reads`.
-
-    ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
+    """Concatenate the bytes of `reads`: read ``reads[i]`` goes to ``gathered[gathered_offsets[i]:]``.
 
     Parameters
     ----------
-    offsets : int64, shape (n_reads + 1,)
-        Of all reads of the batch, in bytes.
-    values : uint8, shape (offsets[-1],)
-    gathered_offsets : int64, shape (len(reads) + 1,)
-    gathered : uint8, shape (>= gathered_offsets[-1],)
-        Filled.
+    offsets, gathered_offsets : int64
+        In bytes, of all reads of the batch, and of `reads`.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
@@ -163,10 +157,8 @@ def scatter_maps(queue, reads, k, p, gathered, base_map):
     ----------
     p : int64, shape (len(reads) + 1,)
         Offsets of the reads' bases in `gathered`.
-    gathered : f5py.core.batch.BaseMap
-        Of `reads`, concatenated.
-    base_map : f5py.core.batch.BaseMap
-        Of the batch; filled for `reads`.
+    gathered, base_map : f5py.core.batch.BaseMap
+        Of `reads`, concatenated, and of the batch, filled.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         n_kmers = p[i + 1] - p[i] - k + 1

@@ -38,10 +38,8 @@ def format_calls(out, texts, call_motif, style, alignments, calls, inside):
     ----------
     texts : tuple
         Names of contigs, of the batch's reads, and of motifs, each as letters (uint8) and offsets (int64).
-    call_motif : int8
-        Index of each call's motif; empty for a single one.
-    style : tuple
-        Whether there is a column of strands, and k.
+    call_motif, style : int8, tuple
+        Index of each call's motif, empty for a single one; whether there is a column of strands, and k.
     """
     contigs, names, motifs = texts
     with_strand, k = style

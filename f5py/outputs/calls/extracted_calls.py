@@ -66,10 +66,8 @@ def format_calls(out, names, contigs, haplotypes, reads, shares, calls):
     ----------
     names, contigs, haplotypes : tuple of uint8, int64
         Text and offsets.
-    reads : tuple
-        Contig, mapping quality and haplotype of each read.
-    shares : uint8, shape (n_probabilities, 8)
-        The probabilities as text.
+    reads, shares : tuple, uint8
+        Contig, mapping quality and haplotype of each read; the probabilities as text, shape (n_probabilities, 8).
     """
     at = np.int64(0)
     name_text, name_offsets = names

@@ -128,14 +128,9 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
 
     Parameters
     ----------
-    wanted : bool, shape (n,)
     sequences : tuple
         Letters on the reference's forward strand as stored in the records, start and length of each sequence, and
         CIGARs with their offsets.
-    alignments, calls
-        See `f5py.core.batch`.
-    inside : bool
-        Mask of the calls.
     modification : tuple
         Codes of the site, letters of the modified base, both for forward and for reverse records, and the start of MM.
     odds : pair of float
@@ -190,14 +185,11 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
 
 @exact_kernel
 def decode_sequences(data, starts, read, wanted, sequence, offsets):
-    """Decode the letters of the wanted reads' records.
+    """Decode the letters of the wanted reads' records; see `f5py.io.bam.bam_records.RawRecords`.
 
     Parameters
     ----------
-    data, starts, read
-        See `f5py.io.bam.bam_records.RawRecords`.
-    wanted : bool, shape (n_reads,)
-    offsets : int64, shape (n_reads + 1,)
+    wanted, offsets : bool, int64, shape (n_reads,), (n_reads + 1,)
     """
     for i in range(read.shape[0]):
         if read[i] >= 0 and wanted[read[i]]:
@@ -300,12 +292,8 @@ def tag_records(data, starts, read, tags, replace, shown, out):
     ----------
     data, starts, read
         See `f5py.io.bam.bam_records.RawRecords`.
-    replace : bool
-        Drop tags of other programs.
-    shown : tuple
-        Whether to replace the read's bases by the reference's, and the reference with its offsets.
-    out : uint8
-        With room.
+    replace, shown : bool, tuple
+        Drop tags of other programs; replace the read's bases by the reference's, and the reference with its offsets.
     """
     shows_reference, reference, reference_offsets = shown
     at = np.int64(0)

@@ -193,9 +193,6 @@ def find_tags(data, starts, chosen, places, length):
 
     Parameters
     ----------
-    data, starts
-        See `f5py.io.bam._bam_numba.list_records`.
-    chosen : int64, shape (n,)
     places : int64, shape (4, n)
         Filled with begin and end of MM's text and of ML's values; -1 is the begin of damaged tags.
     length : int64, shape (n,)

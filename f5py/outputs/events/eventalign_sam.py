@@ -94,12 +94,8 @@ def format_cigars(out, offsets, n_rows, event_offsets, row_event, row_position, 
     ----------
     out : uint8
         Filled; of `MAX_OPERATIONS` bytes for each row.
-    offsets : int64, shape (n + 1,)
-        Filled.
     n_rows, event_offsets : int64, shape (n,)
-        Number of rows of each read, and its first one.
-    row_event, row_position, row_state
-        See `f5py.core.batch.Rows`.
+        Number of rows of each read, and its first one; see `f5py.core.batch.Rows`.
     """
     at = 0
     offsets[0] = 0

@@ -117,7 +117,6 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
 
     Parameters
     ----------
-    out : uint8
     reads : pair of int
         The first read, and the one after the last.
     texts : tuple
@@ -126,10 +125,8 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     model : tuple
         k and the hidden bases at each end of a k-mer (int), the letters' codes (uint8, shape (256,)), and
         levels and standard deviations (float32, shape (n_kmers,), pA).
-    style : tuple of bool
-        Scaled events, collapsed rows, columns of first and last sample.
-    m6anet, with_samples : True or None
-        None keeps the branch from being compiled, which shortens a first run.
+    style, m6anet, with_samples : tuple of bool, True or None, True or None
+        Scaled events, collapsed rows, columns of samples' places. None keeps a branch from being compiled.
     """
     first, last = reads
     contigs, contig_ends, names, name_ends = texts

@@ -74,9 +74,7 @@ def count_movements(counts, first_read, rows, event_offsets, event_length):
     Parameters
     ----------
     counts : int64, shape (n, N_COUNTS)
-        Zero; filled.
-    first_read : int
-        Index in the batch of the first of the n reads.
+        Zero; filled, of the n reads from `first_read` on.
     event_offsets, event_length
         Of all reads; see `f5py.core.batch.Events`.
     """

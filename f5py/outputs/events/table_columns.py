@@ -235,8 +235,6 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
         (float32, shape (n_kmers,), pA).
     scaled, collapsed : bool
         See `fill_rows`.
-    columns : RowColumns
-        Filled.
     """
     n_rows, alignments = inputs.rows.n, inputs.alignments
     reference, reference_offsets = alignments.reference, alignments.reference_offsets

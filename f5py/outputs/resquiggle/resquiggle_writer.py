@@ -29,10 +29,7 @@ def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     ----------
     out : uint8
         Filled; of `MAX_ROW` bytes and the name for each k-mer.
-    names : uint8
-    name_offsets : int64, shape (n + 1,)
-    n_kmers : int64, shape (n,)
-    events : f5py.core.batch.Events
+    base_map, events : f5py.core.batch.BaseMap, f5py.core.batch.Events
         Both with `offsets` of these reads.
     """
     base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event

@@ -328,7 +328,6 @@ def format_sites(out, names, name_ends, kind, code, combined, totals):
 
     Parameters
     ----------
-    names, name_ends : uint8, int64, shape (n_contigs + 1,)
     kind : int
         Index among `KINDS`.
     """

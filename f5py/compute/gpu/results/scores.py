@@ -98,9 +98,7 @@ def sort_by(keys, from_, to):
 
 @kernel
 def order_groups(queue, one, at, calls, listing, limits, order, given_back):
-    """Sort the groups of reads by descending k-mers, then events.
-
-    Fills number and places; `describe_groups` does the rest.
+    """Sort the groups of reads by descending k-mers, then events; `describe_groups` does the rest.
 
     Parameters
     ----------
@@ -110,7 +108,6 @@ def order_groups(queue, one, at, calls, listing, limits, order, given_back):
         The batch's number of each read of the part; offset and number of the calls of the batch's reads.
     limits : tuple of int
         k, and scratch memory of a warp, in elements.
-    order : GroupOrder
     given_back : bool
         Set for reads of the batch with a group too large for `room`; the order has none of theirs.
     """
@@ -163,8 +160,6 @@ def describe_groups(queue, pieces, listing, k, order):
     ----------
     pieces
         Piece i has `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE``; see `f5py.threads.pool`.
-    order : GroupOrder
-        Filled.
     """
     n = order.n[0]
     n_warps = (n + GROUPS - 1) // GROUPS
@@ -187,18 +182,14 @@ def describe_groups(queue, pieces, listing, k, order):
 
 @kernel
 def put_back(queue, pieces, places, scores, calls):
-    """Convert the scores of sorted groups to log-likelihoods.
+    """Convert the scores of sorted groups to log-likelihoods in `calls`.
 
     Parameters
     ----------
     pieces
         Piece i has `SLOTS_OF_PIECE` places from ``i * SLOTS_OF_PIECE``; see `f5py.threads.pool`.
-    places : int64, shape (n,)
-        See `GroupOrder`.
     scores : float32, shape (>= 4 * n,)
         Arguments of `log_score` for each group, methylated and unmethylated.
-    calls : f5py.core.batch.Calls
-        Log-likelihoods are filled at these slots.
     """
     for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE

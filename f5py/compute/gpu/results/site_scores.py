@@ -66,9 +66,7 @@ def _size_of(listing, sites, n_sites, slot, k):
 
 @kernel
 def order_windows(queue, one, at, groups, sites, limits, order, given_back):
-    """Sort the windows of reads by descending width and size.
-
-    Fills number, slots and reads; `describe_windows`, `divide_windows` and `list_places` do the rest.
+    """Sort the windows of reads by descending width and size; fill number, slots and reads.
 
     Parameters
     ----------
@@ -78,9 +76,6 @@ def order_windows(queue, one, at, groups, sites, limits, order, given_back):
         As `calls` of `f5py.compute.gpu.results.scores.order_groups`; with numbers of sites, int32, and `GroupWindows`.
     limits : tuple
         k, correlated or not, scratch memory of a warp, in elements, and sites of a window.
-    sites : f5py.methylation.per_site.SiteListing
-    order : WindowOrder
-        Filled.
     given_back : bool
         Set for reads of the batch with a window that is too large; the order has none of theirs.
     """
@@ -127,8 +122,6 @@ def describe_windows(queue, pieces, groups, sites, order):
     ----------
     pieces
         Piece i has `WINDOWS_OF_PIECE` windows from ``i * WINDOWS_OF_PIECE``; see `f5py.threads.pool`.
-    order : WindowOrder
-        Filled.
     """
     _, _, _, n_sites, (window, n_bases, begin, end) = groups
     widths, slots, windows, n = sites.width, order.slots, order.windows, order.n[0]
@@ -151,8 +144,7 @@ def divide_windows(queue, one, limits, order):
 
     Parameters
     ----------
-    order : WindowOrder
-        Filled.
+    limits, order : tuple, WindowOrder
     """
     k, is_correlated, room, _ = limits
     windows, warps, work, n = order.windows, order.warps, order.work, order.n
@@ -189,9 +181,7 @@ def list_places(queue, pieces, sites, order):
 
     Parameters
     ----------
-    pieces
-        See `describe_windows`.
-    sites : f5py.methylation.per_site.SiteListing
+    sites, order : f5py.methylation.per_site.SiteListing, WindowOrder
     """
     place, firsts = sites.place, sites.first
     slots, windows, places, n = order.slots, order.windows, order.places, order.n[0]
@@ -209,15 +199,11 @@ def put_sites_back(queue, pieces, chunk, first, sites, exponents):
 
     Parameters
     ----------
-    pieces
-        See `describe_windows`.
     chunk : tuple
         Slots and windows of `WindowOrder`, sites (float64, from the first window's first place on) and exponents.
     first : int64, shape (n_group_slots,)
         See `f5py.methylation.per_site.SiteListing`.
-    sites : float64, shape (n_site_slots, 2)
-        Filled.
-    exponents : float64, shape (n_group_slots,)
+    sites, exponents : float64, shape (n_site_slots, 2), (n_group_slots,)
         Filled.
     """
     slots, windows, found, found_exponents = chunk
