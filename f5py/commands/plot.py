@@ -42,7 +42,7 @@ from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import open_reads
-from f5py.pipeline.loader import Loader, LoaderSettings
+from f5py.pipeline.loader import Loader
 from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.plotting.data import PlotData, ReadSource, read_data, reference_data, site_calls
 from f5py.plotting.figure import read_figure
@@ -169,7 +169,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
         windows=None,
         batch_size=1,
         max_bases=1,
-        settings=LoaderSettings(spliced=True),
+        spliced=True,
     )
     # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
     settings = EventalignOptions(

@@ -28,7 +28,7 @@ from f5py.options import Option, Options, declarations
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
-from f5py.pipeline.loader import Loader, LoaderSettings
+from f5py.pipeline.loader import Loader
 from f5py.pipeline.record_filter import SeenRecords
 from f5py.threads.pool import FEW_THREADS, WorkerPool
 
@@ -72,7 +72,7 @@ def open_inputs(
     chosen : ReadList, optional
         The only reads to use, unless the options list some.
     **settings
-        Fields of `LoaderSettings` that are not options.
+        Fields of `Loader` that are not options.
     """
     given, options = options, with_local_inputs(options, inputs)
     alignments = open_alignments(options, chosen)
@@ -107,27 +107,19 @@ def open_inputs(
     if models := alignments.basecall_models():
         run_info = {"basecall_model": models[0], **run_info}
     chemistry = chemistry_of(options.pore, options.is_rna, run_info, options.kmer_model is not None)
-    made = LoaderSettings(
-        ultra_threshold=-1 if options.skip_ultra is None else options.ultra_thresh,
-        skip_unreadable=options.skip_unreadable,
-        hard_clips=options.hard_clips,
-        n_ahead=batches_ahead(options),
-        one_at_a_time=options is not given,
-    )
-    loader = Loader(
-        alignments,
-        options.reads or alignments.name,
-        reads,
-        reference,
-        signals,
-        windows,
-        batch_size(options),
-        options.max_bases,
-        replace(made, **settings),
-        pool=pool,
+    of_options: dict[str, Any] = {
+        "ultra_threshold": -1 if options.skip_ultra is None else options.ultra_thresh,
+        "skip_unreadable": options.skip_unreadable,
+        "hard_clips": options.hard_clips,
+        "n_ahead": batches_ahead(options),
+        "one_at_a_time": options is not given,
         # copies of a read that are mapped here have equal records
-        seen=SeenRecords() if options.skip_duplicates or options.mapped_by else None,
-    )
+        "seen": SeenRecords() if options.skip_duplicates or options.mapped_by else None,
+    }
+    loader = Loader(
+        alignments, options.reads or alignments.name, reads, reference, signals, windows, batch_size(options),
+        options.max_bases, pool=pool, **of_options | settings,
+    )  # fmt: skip
     return loader, chemistry
 
 

@@ -45,7 +45,7 @@ from f5py.threads.pool import WorkerPool
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
 _LARGE_BATCH = 512
 
-#: Kind of a record that `LoaderSettings.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
+#: Kind of a record that `Loader.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
 _NOT_CHOSEN = 255
 
 
@@ -54,10 +54,21 @@ def _part_of_first(number: int) -> int:
     return max(4 >> number // 2, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoaderSettings:
-    """Constant settings of a loader."""
+@dataclass
+class Loader:
+    """Make batches from the records of an alignment file."""
 
+    # alignments, reads, reference, signals: where records, base-called reads, the reference and signals come from;
+    # `reads_path` is for messages
+    alignments: AlignmentFile
+    reads_path: str
+    reads: ReadIndex | RecordReads
+    reference: Reference
+    signals: SignalSource
+    windows: Windows | None  # regions to restrict the records to
+    # batch_size, max_bases: a batch is closed when it has that many reads or at least that many bases
+    batch_size: int
+    max_bases: int
     # of reads with more bases, if it is not negative, only the records are there, in `ReadBatch.ultra`
     ultra_threshold: int = -1
     skip_unreadable: bool = True  # leave reads without a usable signal out with a warning instead of ending the run
@@ -76,24 +87,6 @@ class LoaderSettings:
     chooses: Callable[[Names], NDArray[np.bool_]] | None = None  # marks the reads that are used, by their names
     # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
     one_at_a_time: bool = False
-
-
-@dataclass
-class Loader:
-    """Make batches from the records of an alignment file."""
-
-    # alignments, reads, reference, signals: where records, base-called reads, the reference and signals come from;
-    # `reads_path` is for messages
-    alignments: AlignmentFile
-    reads_path: str
-    reads: ReadIndex | RecordReads
-    reference: Reference
-    signals: SignalSource
-    windows: Windows | None  # regions to restrict the records to
-    # batch_size, max_bases: a batch is closed when it has that many reads or at least that many bases
-    batch_size: int
-    max_bases: int
-    settings: LoaderSettings
     # threads that help; others than those that compute, so that loading never waits for these
     pool: WorkerPool | None = None
     partitions: list[str] = field(default_factory=list)  # values of the partition tag that have been met
@@ -121,9 +114,7 @@ class Loader:
         progress bar, `ReadBatch.share_of_input` is filled where that takes a look at the alignments' index.
         """
         self._estimates_total = self._estimates_total or estimates_total
-        with closing(
-            prefetch_ordered(self._cuts(parts), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
-        ) as loaded:
+        with closing(prefetch_ordered(self._cuts(parts), self._load, self.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
             for batch, times, share in loaded:
                 self.times += times
                 batch.share_of_input = share
@@ -149,7 +140,7 @@ class Loader:
                 del cut
 
     def _alone(self) -> AbstractContextManager[Any]:
-        return self._lock if self.settings.one_at_a_time else nullcontext()
+        return self._lock if self.one_at_a_time else nullcontext()
 
     def _all_cuts(self, parts: list[Part] | Iterator[Part] | None) -> Generator[BatchRecords, None, None]:
         if parts is None:
@@ -160,7 +151,7 @@ class Loader:
             return
         number = 0
         known = parts if isinstance(parts, list) else []
-        earlier = PrecedingRecords(self, known, self.settings.with_preceding, self.settings.ultra_threshold)
+        earlier = PrecedingRecords(self, known)
         for done, part in enumerate(parts):
             for stretches in earlier.before(part):
                 yield BatchRecords(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
@@ -184,16 +175,16 @@ class Loader:
                 counts = self.alignments.counts
                 kinds, rows, lengths = classified(self.alignments, self.reads, self.seen, data, starts, n, counts)
                 self._any_known = self._any_known or bool(lengths.any())
-                if self.settings.chooses is not None:
+                if self.chooses is not None:
                     columns = RecordColumns.of(data, starts, kept := np.flatnonzero(kinds == KEPT))
-                    kinds[kept[~self.settings.chooses(Names(columns.names, columns.name_offsets))]] = _NOT_CHOSEN
+                    kinds[kept[~self.chooses(Names(columns.names, columns.name_offsets))]] = _NOT_CHOSEN
                 if (kept := np.flatnonzero(kinds == KEPT)).size:
                     self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
-                    settings, threshold = self.settings, self.settings.ultra_threshold
+                    threshold = self.ultra_threshold
                     part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
-                    counts_left_out = settings.keep_passed_over or settings.chooses is not None or threshold >= 0
+                    counts_left_out = self.keep_passed_over or self.chooses is not None or threshold >= 0
                     limits = BatchLimits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
                     end = cut(kinds, lengths, first, n, limits, state)
                     stretches.append(RecordSlice.of(data, starts, kinds, rows, first, end, n_before))
@@ -211,7 +202,7 @@ class Loader:
 
     def _cut_of(self, number: int, stretches: list[RecordSlice], n_visited: int, seconds: float) -> BatchRecords:
         """Complete the batch of some records with fields that depend on previous batches."""
-        tag = self.settings.partition_tag
+        tag = self.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         is_whole = self.windows is None and self.alignments.chosen is None
         n_expected = self._n_expected if self._estimates_total and is_whole else None
@@ -248,13 +239,13 @@ class Loader:
         columns = RecordColumns.joined([one.columns() for one in stretches])
         names = Names(columns.names, columns.name_offsets)
         check_ends(self.alignments, names, columns.contig, columns.end)
-        prepare_cigars(names, columns, self.settings.hard_clips, self.settings.spliced)
+        prepare_cigars(names, columns, self.hard_clips, self.spliced)
         reference, reference_offsets = self.reference.segments(
             columns.contig, columns.start, columns.end + 1, self.pool
         )
         records = None
-        if self.settings.keep_records:
-            records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
+        if self.keep_records:
+            records = RawRecords.joined([one.raw(self.keep_passed_over) for one in stretches])
         ultra = [one.ultra_records() for one in stretches if len(one.ultra)]
         had_records = time.perf_counter()
         bases, base_offsets, is_other, is_compared = bases_of(stretches, self.reads, self.pool)
@@ -263,7 +254,7 @@ class Loader:
         signals = self._signals(names, parents, columns)
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
-            if not self.settings.skip_unreadable:
+            if not self.skip_unreadable:
                 raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
         batch = ReadBatch(
@@ -299,7 +290,7 @@ class Loader:
         batch.drop(is_other, ReadStatus.BAD_READ, Cause.OTHER_BASES)
         batch.columns = columns_of(batch)
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
-        times = seconds / self.settings.n_ahead
+        times = seconds / self.n_ahead
         times[0] += cut.seconds
         return batch, times, self._share(cut, columns)
 
@@ -339,21 +330,19 @@ class PrecedingRecords:
     depends on whether they can be called.
     """
 
-    def __init__(self, loader: Loader, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
+    def __init__(self, loader: Loader, parts: Sequence[Part]) -> None:
         self._loader = loader
         self._parts = parts
-        self._are_loaded = are_loaded
-        self._ultra_threshold = ultra_threshold
 
     def before(self, part: Part) -> Iterator[list[RecordSlice]]:
         """Yield the records of each batch that a part needs before it."""
         loader = self._loader
-        if part.before is None or not (self._are_loaded or loader.seen is not None):
+        if part.before is None or not (loader.with_preceding or loader.seen is not None):
             return
-        limits = BatchLimits(loader.batch_size, loader.max_bases, self._ultra_threshold, False)
+        limits = BatchLimits(loader.batch_size, loader.max_bases, loader.ultra_threshold, False)
         stretches: list[RecordSlice] = []
         state = np.zeros(4, np.int64)
-        later = self._later if self._are_loaded else None
+        later = self._later if loader.with_preceding else None
         for data, starts, kinds, rows, lengths in self._visited(part.before, loader.seen):
             if later is None:
                 continue

@@ -244,7 +244,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return open_inputs(options, inputs, sequences_of=open_index_bases, **self.loading(options))
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
-        """Return the fields of `LoaderSettings` that differ from the defaults."""
+        """Return the fields of `Loader` that differ from the defaults."""
         return {}
 
     def can_take_parts(self, options: MappedOptions) -> bool:
