@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header
-from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs, sort_runs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.sorting import record_runs, sorted_bam
 from f5py.mapping.sorting.sorted_bam import SortedRecords
 
@@ -149,27 +149,13 @@ def test_a_reader_that_has_seen_enough(unsorted: Unsorted, tmp_path: Path):
     assert list(tmp_path.iterdir()) == [pipe]
 
 
-sort_pairs, sort_runs = map(compiled, (sort_pairs, sort_runs))
+sort_pairs = compiled(sort_pairs)
 
 
 def sorted_by(sort, keys: np.ndarray, *places: int) -> tuple[list[int], list[int]]:
     x, y = keys.astype(np.uint64), np.arange(len(keys))
     sort(x, y, *places, len(keys), np.empty(SORT_SCRATCH, np.int64))
     return x.tolist(), y.tolist()
-
-
-@given(
-    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12), seed=st.integers(0, 2**32 - 1),
-    bits=st.sampled_from([12, 40, 63]),
-)  # fmt: skip
-def test_runs_of_different_keys(lengths, seed, bits):
-    rng = np.random.default_rng(seed)
-    n = sum(lengths)
-    keys = rng.permutation(np.unique(rng.integers(0, 1 << bits, n)))
-    keys = np.concatenate([np.sort(run) for run in np.split(keys, np.cumsum(lengths)[:-1])])
-    order = np.argsort(keys, kind="stable")
-    assert sorted_by(sort_runs, keys) == (keys[order].tolist(), order.tolist())
-    assert sorted_by(sort_pairs, keys, 0) == (keys[order].tolist(), order.tolist())
 
 
 def plainly_sorted(keys: list[int], shift: int = 56) -> list[int]:
