@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,18 +66,13 @@ class StoredSamples(NamedTuple):
     n_samples: NDArray[np.int64]  # shape (m,)
     is_packed: NDArray[np.bool_]  # shape (m,): svb-zd bytes of SLOW5, with a byte offset as place
 
-
-class PackedSamples(Protocol):
-    """Protocol of samples that are still compressed."""
-
-    @property
-    def stored(self) -> StoredSamples: ...
-
     def expand(
         self, reads: NDArray[np.int64], places: NDArray[np.int64], samples: NDArray[np.int16], pool: Any
-    ) -> object:
+    ) -> None:
         """Write the samples of ``reads[i]`` to an array from ``places[i]`` on, with the threads of a pool."""
-        ...
+        from f5py.core._stored_samples_numba import copy_samples
+
+        pool.run(copy_samples, reads, self, places, samples)
 
 
 class Alignments(NamedTuple):
@@ -249,7 +244,7 @@ class ReadBatch:
     is_compared: NDArray[np.bool_] = field(default_factory=lambda: empty(np.bool_))
     # columns: shape (up to `FIRST_READS`, 2): alignment columns of the first reads, and those with equal bases
     columns: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    packed: PackedSamples | None = None  # source for `expand_samples`
+    packed: StoredSamples | None = None  # source for `expand_samples`
     records: Any = None  # optional `f5py.io.bam.bam_records.RawRecords` in input order, rejected ones included
     ultra: NDArray[np.uint8] | None = None  # bytes of the records of very long reads, which are left out
     # partition: optional index of the partitioning tag's value, -1 for none
@@ -319,7 +314,7 @@ class ReadBatch:
     def stored_samples(self) -> StoredSamples:
         """Samples of the reads, packed or not."""
         if self.packed is not None:
-            return self.packed.stored
+            return self.packed
         each, none = np.arange(len(self) + 1), np.zeros(len(self), np.bool_)
         return StoredSamples(self.samples, each, self.sample_offsets[:-1], self.n_samples, none)
 

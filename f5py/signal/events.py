@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._stored_samples_numba import expand_pieces
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
-from f5py.io.signals.slow5._svb_numba import expand_pieces
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner, exact_kernel

@@ -15,7 +15,7 @@ from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import device as opening
 from f5py.compute.gpu import selection
 from f5py.compute.gpu.results.site_scores import GpuSites
-from f5py.io.signals.slow5.reader import PackedSignals
+from f5py.core.batch import StoredSamples
 from f5py.pipeline import inputs
 from f5py.runs import map_then_run, recipe
 
@@ -300,9 +300,9 @@ def test_samples_stay_packed_until_they_are_needed(
     outputs = [tmp_path / name for name in ("off.tsv", "packed.tsv")]
     assert run_command(command, *read_set.options(), *more, "-o", outputs[0], "--gpu", "off") == 0
     n_expanded: list[int] = []
-    expand = PackedSignals.expand
+    expand = StoredSamples.expand
     monkeypatch.setattr(
-        PackedSignals, "expand", lambda self, reads, *more: (n_expanded.append(len(reads)), expand(self, reads, *more))
+        StoredSamples, "expand", lambda self, reads, *more: (n_expanded.append(len(reads)), expand(self, reads, *more))
     )
     monkeypatch.setattr(inputs, "is_present", lambda: True)
     assert run_command(command, *read_set.options(), *more, "-o", outputs[1], "--gpu", use, "-K", "4") == 0

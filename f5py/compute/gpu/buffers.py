@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import ArenaSize
-from f5py.core.batch import PackedSamples
+from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import private_memory
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.jit.c_memory import address_of_data
@@ -345,7 +345,7 @@ class ArenaPart(TransferredArrays):
         offsets: NDArray[np.int64],
         reads: NDArray[np.int64],
         pool: WorkerPool,
-        packed: PackedSamples | None = None,
+        packed: StoredSamples | None = None,
     ) -> NDArray[np.int64]:
         """Upload a per-read array, concatenated; return its offsets, shape (len(reads) + 1,).
 

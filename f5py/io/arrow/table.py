@@ -6,7 +6,7 @@ import io
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,18 +63,6 @@ def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
     """Make an Arrow array of lists ``values[offsets[i]:offsets[i + 1]]``."""
     pyarrow, _ = import_arrow()
     return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
-
-
-class ArrowSink(Protocol):
-    """Protocol of sinks for rows; a context manager."""
-
-    def write(self, columns: Sequence[Any]) -> None:
-        """Write rows: one array per field, of NumPy or Arrow, all of one length."""
-        ...
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *problem: Any) -> None: ...
 
 
 def _schema(fields: Fields) -> Any:
@@ -255,7 +243,7 @@ def _by_first_row(column: Any) -> Any:
 RowTarget = BinaryIO | Callable[[Any], None]
 
 
-def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
+def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowTables | ParquetOutput:
     """Make a sink for a Parquet file or, if `out` is a function, one that calls it with tables."""
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names, NameTable
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
+from f5py.io.bytes.bgzf import BlockReader
 from f5py.io.files.mapped_file import MappedFile
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
@@ -308,22 +309,6 @@ def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex
     return None if is_other[0] else FastaIndex(text, *index)
 
 
-class TextSource(Protocol):
-    """Protocol of sources of FASTA text."""
-
-    size: int
-
-    def read(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return text that contains the ranges, and the offset of each range in it."""
-        ...
-
-    def check(self) -> None:
-        """Raise `InputFileError` if the file has changed."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class SequenceSource(Protocol):
     """Protocol of random access to sequences; see `IndexedFasta`."""
 
@@ -336,7 +321,7 @@ class SequenceSource(Protocol):
     def close(self) -> None: ...
 
 
-class MemoryText(TextSource):
+class MemoryText:
     """A text in memory, which cannot change."""
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
@@ -362,13 +347,15 @@ class IndexedFasta(SequenceSource):
 
     Parameters
     ----------
-    text
+    text : MemoryText or BlockReader
         Closed with this object.
     letters : uint8, shape (256,), optional
         Translation of letters, 0 for invalid ones; `letter_table` by default.
     """
 
-    def __init__(self, index: FastaIndex, text: TextSource, letters: NDArray[np.uint8] | None = None) -> None:
+    def __init__(
+        self, index: FastaIndex, text: MemoryText | BlockReader, letters: NDArray[np.uint8] | None = None
+    ) -> None:
         self.index = index
         self._text = text
         self._letters = letter_table() if letters is None else letters

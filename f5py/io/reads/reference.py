@@ -19,7 +19,6 @@ from f5py.io.reads.indexed_fasta import (
     IndexedFasta,
     MappedText,
     SequenceSource,
-    TextSource,
     is_large,
     letter_table,
     scan_fasta,
@@ -86,7 +85,7 @@ class Reference:
             raise
         return IndexedFasta(index, text, _letter_table())
 
-    def _opened(self, is_zipped: bool) -> tuple[FastaIndex, TextSource]:
+    def _opened(self, is_zipped: bool) -> tuple[FastaIndex, MappedText | BlockReader]:
         index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
         if is_zipped:
             return index, BlockReader(self.path, self._gzi)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from f5py.core.batch import PackedSamples, StoredSamples
+from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.files.signal_format import Kind, file_kind
@@ -48,23 +48,6 @@ Allocator = Callable[[int, DTypeLike], NDArray]
 ReadOrCause = tuple[NDArray[np.int16], Sequence[float] | NDArray[np.float64]] | str
 
 
-class PackedSignals(NamedTuple):
-    """Compressed samples; see `f5py.core.batch.PackedSamples`."""
-
-    stored: StoredSamples
-
-    def expand(
-        self,
-        reads: NDArray[np.int64],
-        places: NDArray[np.int64],
-        samples: NDArray[np.int16],
-        pool: WorkerPool | CallingThread,
-    ) -> float:
-        from f5py.io.signals.slow5._svb_numba import copy_samples
-
-        return pool.run(copy_samples, reads, self.stored, places, samples)
-
-
 @dataclass
 class SignalBlock:
     """Signals of n reads, in the order of the request."""
@@ -79,7 +62,7 @@ class SignalBlock:
     problems: dict[int, str] = field(default_factory=dict)  # one line for each unreadable read, by index
     # shape (n,): seconds from the start of the run; NaN if unknown
     start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    packed: PackedSamples | None = None  # source of samples that are not yet expanded
+    packed: StoredSamples | None = None  # source of samples that are not yet expanded
 
     def __post_init__(self) -> None:
         if len(self.start_time) < len(self.offset):

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as st_numpy
 signal_tools = pytest.importorskip("pod5.signal_tools", reason="needs pod5")
 zstandard = pytest.importorskip("zstandard")
 
+from f5py.core._stored_samples_numba import copy_samples  # noqa: E402
 from f5py.core.batch import StoredSamples  # noqa: E402
 from f5py.errors import MissingDependencyError  # noqa: E402
 from f5py.io.signals import open_signals  # noqa: E402
@@ -22,7 +23,6 @@ from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces  # noqa: E
 from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # noqa: E402
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
-from f5py.io.signals.slow5._svb_numba import copy_samples  # noqa: E402
 
 from ...examples import examples  # noqa: E402
 from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5  # noqa: E402
@@ -74,7 +74,7 @@ def test_samples_that_stay_packed(files, tmp_path, pool):
     source.use_pool(pool, leaves_packed=True)
     block = source.fetch(names)
     assert block.packed is not None
-    stored = block.packed.stored
+    stored = block.packed
     assert stored.is_packed.all()
     assert np.diff(stored.pieces).max() > 1
     assert_expands_anywhere(block, expected, np.random.default_rng(3).permutation(len(names)))

@@ -68,7 +68,7 @@ def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path, pool):
         source.use_pool(pool, leaves_packed=True)
         block = source.fetch(names)
         source.close()
-        n_packed += block.packed.stored.is_packed.any()
+        n_packed += block.packed.is_packed.any()
         assert_expands_anywhere(block, expected, np.flatnonzero(np.diff(block.offsets))[::-1])
     assert n_packed > 5
 

@@ -20,7 +20,6 @@ from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.source import (
     MAX_OPEN_FILES,
     IndexedSource,
-    PackedSignals,
     SignalBlock,
     SignalSource,
     merge_blocks,
@@ -94,7 +93,7 @@ class DirectPod5Source(IndexedSource):
         samples = empty(int(offsets[-1]), np.int16)
         block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
         first = np.searchsorted(owners, np.arange(len(names) + 1))
-        block.packed = PackedSignals(StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed))
+        block.packed = StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed)
         if left.any() or not self._leaves_packed:
             block.expand(self._threads.workers())
         return self._with_others(block, np.flatnonzero(left), names) if left.any() else block

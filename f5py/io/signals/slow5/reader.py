@@ -23,7 +23,7 @@ from f5py.io.remote import ranged_file
 from f5py.io.signals.slow5._slow5_functions import ZSTD
 from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat, cause, open_records, raise_for, records_of
 from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, NOT_FOUND, SHORTER, read_lines, read_records
-from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
+from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
 from f5py.messages.console import input_warning
 from f5py.threads.pool import BorrowedPool, WorkerPool
 
@@ -116,7 +116,7 @@ class Slow5Source(SignalSource):
         got.n_samples[got.codes != 0] = -1
         places, empty = [self.path] * len(names), np.empty if self._leaves_packed else recycled_array
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
-        block.packed = PackedSignals(got.stored)
+        block.packed = got.stored
         if not self._leaves_packed:
             block.expand(self._threads.workers())
         return block
