@@ -10,8 +10,6 @@ int64, record indices. They fill arrays with an element for each record.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -124,21 +122,14 @@ def list_records(data, n_contigs, starts):
     return count, False
 
 
-class RecordFilter(NamedTuple):
-    """Filter of records."""
-
-    min_mapq: int
-    secondary: bool  # keep these
-    supplementary: bool
-
-
 @exact_kernel
 def classify(data, starts, n, wanted, name_table, kinds, rows):
     """Classify `n` records and look up the kept ones in the read index.
 
     Parameters
     ----------
-    wanted : RecordFilter
+    wanted : tuple of int and two bool
+        Least mapping quality, and whether to keep secondary and supplementary records.
     name_table : tuple of arrays
         Of a `f5py.core.names.NameTable`.
     kinds : uint8

@@ -28,7 +28,6 @@ from f5py.io.bam._bam_numba import (
     SUPPLEMENTARY,
     UNMAPPED,
     UNMAPPED_LOW_MAPQ,
-    RecordFilter,
     classify,
 )
 from f5py.io.bam.bam_blocks import N_THREADS
@@ -184,7 +183,7 @@ class AlignmentFile:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the kinds of `n` records, and the rows of the kept ones' reads among `names`, or -1."""
         kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
-        wanted = RecordFilter(self.min_mapq, self.secondary, self.supplementary)
+        wanted = self.min_mapq, self.secondary, self.supplementary
         classify(data, starts, n, wanted, names.name_table, kinds, rows)
         return kinds, rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple
+from contextlib import closing
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,31 +57,25 @@ def whole_lengths(data, starts, chosen, lengths):
                 lengths[i] = 0
 
 
-class PendingSequences(NamedTuple):
-    """Sequences of reads with incomplete records."""
-
-    row: NDArray[np.int64]  # shape (n,): sequence of each chosen record's read; -1: the record's own
-    bases: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-
 @exact_kernel
 def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
     """Fill the bases of the chosen records' reads.
 
     Parameters
     ----------
-    held : PendingSequences
+    held : tuple of arrays
+        Sequence of each chosen record's read, -1 for the record's own; letters and offsets of these sequences.
     bases, offsets : uint8, int64
     """
+    held_row, held_bases, held_offsets = held
     for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
         to = offsets[i]
         size = offsets[i + 1] - to
-        if held.row[i] >= 0:
-            first = held.offsets[held.row[i]]
+        if held_row[i] >= 0:
+            first = held_offsets[held_row[i]]
             for j in range(size):
-                bases[to + j] = held.bases[first + j]
+                bases[to + j] = held_bases[first + j]
             continue
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
@@ -215,7 +209,7 @@ class RecordReads:
         sizes[held_at] = np.diff(held_offsets)
         held_row = np.full(len(chosen), -1)
         held_row[held_at] = np.arange(len(held_at))
-        return copy_read_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
+        return copy_read_sequences(data, starts, chosen, sizes, (held_row, held, held_offsets), pool)
 
     def close(self) -> None:
         self._held.close()
@@ -250,12 +244,12 @@ def copy_read_sequences(
     starts: NDArray[np.int64],
     chosen: NDArray[np.int64],
     sizes: NDArray[np.int64],
-    held: PendingSequences | None = None,
+    held: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]] | None = None,
     pool: WorkerPool | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Copy sequences from the records, or from `held`; return the letters and their offsets."""
     if held is None:
-        held = PendingSequences(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
+        held = np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64)
     offsets = offsets_of(sizes)
     bases = np.empty(offsets[-1], np.uint8)
     (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, bases, offsets)
@@ -280,11 +274,8 @@ def all_chunks(
     alignments: AlignmentFile, n_threads: int = N_THREADS
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield all records of a reopened file as `AlignmentFile.chunks`, inflated in `n_threads`."""
-    again = alignments.reopened(n_threads)
-    try:
+    with closing(alignments.reopened(n_threads)) as again:
         yield from again.chunks()
-    finally:
-        again.close()
 
 
 def whole_lengths_of(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,22 +168,14 @@ def _list_sequence(text, header, row, index):
     return True
 
 
-class LinePositions(NamedTuple):
-    """Positions of n pieces among the lines of a file."""
-
-    begin: NDArray[np.int64]  # text offset of the first base
-    phase: NDArray[np.int64]  # index of the first base in its line
-    line_bases: NDArray[np.int64]
-    line_width: NDArray[np.int64]  # bytes
-
-
 @exact_kernel
 def gather_bases(queue, pieces, text, lines, offsets, table, out, wrong):
     """Copy the bases of `pieces`, translated by `table`, without line ends.
 
     Parameters
     ----------
-    lines : LinePositions
+    lines : tuple of int64, shape (n,)
+        Text offset of each piece's first base, its index in its line, bases and bytes of the lines.
     table : uint8, shape (256,)
         0 for invalid characters.
     wrong : bool, shape (n,)
@@ -389,7 +381,7 @@ class IndexedFasta(SequenceSource):
         text, places = self._text.read(begin[wanted], stop[wanted])
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
-        lines = LinePositions(begin, start % line_bases, line_bases, index.line_width[rows])
+        lines = begin, start % line_bases, line_bases, index.line_width[rows]
         (pool or CallingThread()).run(gather_bases, wanted, text, lines, offsets, self._letters, bases, wrong)
         self._text.check()
         return bases, offsets, wrong | outside

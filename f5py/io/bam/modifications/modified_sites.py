@@ -78,14 +78,6 @@ class SiteFilter(NamedTuple):
     without_call: bool  # with a reference: also list sites without a call, on each record's strand
 
 
-class ReferenceSegments(NamedTuple):
-    """Reference letters around records; empty if the reads define the sites."""
-
-    letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]  # shape (n_records + 1,)
-    starts: NDArray[np.int64]  # shape (n_records,): 0-based positions of their first letters
-
-
 class ModifiedSites(NamedTuple):
     """Calls of single sites, in record order."""
 
@@ -213,12 +205,14 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
     Parameters
     ----------
     wanted : SiteFilter
-    segments : ReferenceSegments
+    segments : tuple of arrays
+        Reference letters around records, their offsets, and positions of the first ones; empty without a reference.
     columns : ModifiedSites
         Filled; large enough for every base and, for sites without a call, every reference base.
     counts : int64, shape (6,)
         Added to.
     """
+    letters, letter_offsets, letter_starts = segments
     room = np.int64(1) << 12
     all_bases = new_bases(room)
     n_found = np.int64(0)
@@ -239,9 +233,9 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
         _decode(data, at, bases.bits)
         is_reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         reference, reference_start = bases.bits[:0], np.int64(0)
-        if segments.offsets.shape[0]:
-            reference = BITS_OF_LETTER[segments.letters[segments.offsets[i] : segments.offsets[i + 1]]]
-            reference_start = segments.starts[i]
+        if letter_offsets.shape[0]:
+            reference = BITS_OF_LETTER[letters[letter_offsets[i] : letter_offsets[i + 1]]]
+            reference_start = letter_starts[i]
         before, of_record = n_found, np.int64(0)
         n_listed, n_not_aligned, n_not_at_site = counts[N_LISTED], counts[N_NOT_ALIGNED], counts[N_NOT_AT_SITE]
         is_sound = True
@@ -323,8 +317,7 @@ def find_modified_sites(
         (motif.offset_forward, motif.offset_reverse), (motif.codes(False).masks, motif.codes(True).masks),
         without_call,
     )  # fmt: skip
-    segments = ReferenceSegments(*_segments(data, starts, n, wanted))
-    n_found = list_sites(data, starts, n, calls, segments, columns, counts)
+    n_found = list_sites(data, starts, n, calls, _segments(data, starts, n, wanted), columns, counts)
     return ModifiedSites._make(column[:n_found].copy() for column in columns), counts
 
 
