@@ -16,8 +16,6 @@ from f5py.errors import F5pyError
 from f5py.io.bam.modifications.modification_calls import (
     Modification,
     aligned_calls,
-    has_modifications,
-    modifications_of,
     read_name,
 )
 from f5py.plotting.genes import Genes, pack_rows
@@ -241,7 +239,7 @@ def region_data(
     depth = np.zeros((len(samples), end - start), np.int64)
     n_left_out = 0
     for i, records in enumerate(samples.values()):
-        these = [record for record in records if has_modifications(record)]
+        these = [record for record in records if record.has_tag("MM") or record.has_tag("Mm")]
         depth[i] = _depth(these, start, end)
         overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in these], np.int64)
         chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
@@ -249,7 +247,7 @@ def region_data(
         of_sample += [i] * len(chosen)
         n_left_out += len(these) - len(chosen)
     sample = np.array(of_sample, np.int64)
-    calls = [modifications_of(record) for record in kept]
+    calls = [record.modified_bases or {} for record in kept]
     key = _modification(calls, code)
     read, position, ratio = [], [], []
     for i, (record, found) in enumerate(zip(kept, calls, strict=True)):

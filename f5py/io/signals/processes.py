@@ -314,8 +314,6 @@ class _ReaderProcess(HelperProcess):
 
     def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Copy the samples of the last request to the reads' offsets in an array."""
-        is_apart = np.append(True, starts[1:] != starts[:-1] + lengths[:-1])
-        starts, lengths = starts[is_apart], np.add.reduceat(lengths, np.flatnonzero(is_apart))
         offsets = offsets_of(lengths)
         try:
             read = self._shared.samples(int(offsets[-1]))

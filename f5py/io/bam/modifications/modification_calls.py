@@ -21,20 +21,10 @@ def read_name(record: pysam.AlignedSegment) -> str:
     return undecoded(lambda: record.query_name or "").decode("utf-8", "replace")
 
 
-def has_modifications(record: pysam.AlignedSegment) -> bool:
-    """Return whether the record has an MM tag, even an empty one."""
-    return record.has_tag("MM") or record.has_tag("Mm")
-
-
-def modifications_of(record: pysam.AlignedSegment) -> dict[Modification, list[tuple[int, int]]]:
-    """Return base index and quality of every call, by modification."""
-    return record.modified_bases or {}
-
-
 def aligned_calls(
     record: pysam.AlignedSegment, calls: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Select the calls, from `modifications_of`, on aligned bases.
+    """Select the calls, of `pysam.AlignedSegment.modified_bases`, on aligned bases.
 
     Returns base index in the record, ascending, reference position, and natural log-odds of modified against
     unmodified.
