@@ -34,14 +34,7 @@ from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.bam_records import chosen_records, encode_chunks, record_chunks, record_names, segments_of
 from f5py.io.bam.opening import error_reason, open_alignments
-from f5py.io.bam.record_ranges import (
-    RecordRange,
-    RecordRanges,
-    is_mapped_at,
-    range_file,
-    split_records,
-    window_chunks,
-)
+from f5py.io.bam.record_ranges import RecordRange, RecordRanges, is_mapped_at, range_file, split_records, window_chunks
 from f5py.io.bytes.file_state import FileState, changed_file_error
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList

@@ -239,10 +239,7 @@ def _borders(places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int
 
 
 def window_chunks(
-    path: str,
-    index: BamIndex,
-    windows: Windows,
-    within: RecordRange,
+    path: str, index: BamIndex, windows: Windows, within: RecordRange
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """Yield the records of `within` that overlap a window, once and in file order, as `record_chunks`.
 

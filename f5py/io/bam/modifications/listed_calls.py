@@ -37,14 +37,7 @@ from f5py.io.bam.modifications._tags_numba import (
     number_at,
     places_of_tags,
 )
-from f5py.io.bam.modifications.modified_sites import (
-    N_DAMAGED,
-    N_LISTED,
-    N_NOT_ALIGNED,
-    N_RECORDS,
-    N_WITHOUT,
-    is_used,
-)
+from f5py.io.bam.modifications.modified_sites import N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_RECORDS, N_WITHOUT, is_used
 from f5py.jit.kernel import exact_inner, exact_kernel
 
 _FIRST_ROOM = 1 << 12

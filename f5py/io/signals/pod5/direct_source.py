@@ -17,14 +17,7 @@ from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.lru_cache import most_open
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
-from f5py.io.signals.source import (
-    MAX_OPEN_FILES,
-    IndexedSource,
-    SignalBlock,
-    SignalSource,
-    merge_blocks,
-    paths_of,
-)
+from f5py.io.signals.source import MAX_OPEN_FILES, IndexedSource, SignalBlock, SignalSource, merge_blocks, paths_of
 from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:
