@@ -28,8 +28,6 @@ _DIGITS = 5
 _LOWEST, _HIGHEST = -308, 308
 #: Correctly rounded: processors and versions of NumPy differ in the last bit of their powers.
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST, _HIGHEST + 1)])
-
-
 #: Largest n * m of the exact distribution of D.
 MOST_STEPS = 40_000
 _MOST_TERMS = 100

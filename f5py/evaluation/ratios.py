@@ -13,8 +13,6 @@ _HALF = round(MOST / _STEP)
 VALUES = np.arange(-_HALF, _HALF + 1) * _STEP
 #: Thresholds of reports.
 THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
-
-
 _MOST_POINTS = 200
 
 

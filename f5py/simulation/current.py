@@ -13,8 +13,6 @@ from f5py.pore_model.model import PoreModel
 from f5py.simulation.settings import SimulationSettings
 
 _NEGLIGIBLE = 1e-4
-
-
 MATCH, INSERTION, DELETION = 0, 1, 2  # operation numbers of SAM; a mismatch is a MATCH
 _MISMATCH_SHARE, _INSERTION_SHARE = 0.40, 0.25
 _WRONG_QUALITY = 6.0

@@ -123,8 +123,6 @@ CHEMISTRIES = {
         },
     ),
 }  # fmt: skip
-
-
 #: Deviations of real R10.4.1 reads from shifts by place: figures of calls are then those of real reads.
 REALISTIC = {"shift_spread": "1,1,1,1.5,2,5,3.5,3,1.5", "level_bias": 2.0}
 

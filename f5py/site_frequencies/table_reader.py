@@ -26,8 +26,6 @@ MAX_POSITION = 2**31 - 1
 _NATURAL = re.compile(rb"[0-9]{1,19}")
 _NEGATIVE = re.compile(rb"-[0-9]+")
 _LONGEST_LINE = 1 << 28
-
-
 #: Results of a loop over rows: end of the text, full table, row that Python must check.
 DONE, FULL, UNUSUAL = 0, 1, 2
 #: Elements of a loop's state: offset in the text, line, entries, names, entries needed, and a count for its caller.

@@ -49,36 +49,6 @@ def held_out(text, offsets, share, chosen):
         chosen[i] = np.uint64(np.uint32(value)) < limit
 
 
-@kernel
-def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested, read_is_tested, uses):
-    """Fill `uses` with the use of every base of the reference segments; see `f5py.training.held_out`.
-
-    Parameters
-    ----------
-    numbers : int64, shape (n_contigs,)
-        Numbers of the contigs in `first_block`, or -1.
-    first_block : int64
-        Of each contig.
-    is_pile, is_tested : bool
-        Of each block.
-    read_is_tested : bool, shape (n,)
-        For bases outside of piles.
-    uses : uint8
-        0 for training, 1 for testing.
-    """
-    for read in range(read_is_tested.shape[0]):
-        offset, stop = alignments.reference_offsets[read], alignments.reference_offsets[read + 1]
-        contig = alignments.contig[read]
-        number = numbers[contig] if contig >= 0 else -1
-        for at in range(offset, stop):
-            tested = read_is_tested[read]
-            if number >= 0:
-                block = first_block[number] + (alignments.start[read] + at - offset) // block_bases
-                if block < first_block[number + 1] and is_pile[block]:
-                    tested = is_tested[block]
-            uses[at] = 1 if tested else 0
-
-
 class HeldOut:
     """Held-out bases of several alignment files."""
 
@@ -120,15 +90,16 @@ class HeldOut:
     def uses(self, batch: ReadBatch, numbers: NDArray[np.int64], windows: Windows | None) -> NDArray[np.uint8]:
         """Return the use of each base of a batch's reference segments: `LEARNT`, `TESTED` or `UNUSED`, uint8."""
         alignments = batch.alignments
-        uses = np.zeros(int(alignments.reference_offsets[-1]), np.uint8)
-        fill_uses(
-            alignments, numbers, BLOCK, self._first, self._is_pile, self._is_tested,
-            names_in_share(batch.names, self.share), uses,
-        )  # fmt: skip
+        sizes = np.diff(alignments.reference_offsets)
+        read = np.repeat(np.arange(len(sizes)), sizes)
+        position = np.arange(len(read)) - (alignments.reference_offsets[:-1] - alignments.start)[read]
+        uses = names_in_share(batch.names, self.share)[read].astype(np.uint8)
+        number = np.append(numbers, -1)[alignments.contig][read]
+        block = self._first[number] + position // BLOCK
+        inside = np.flatnonzero((number >= 0) & (block < self._first[number + 1]))
+        piled = inside[self._is_pile[block[inside]]]
+        uses[piled] = self._is_tested[block[piled]]
         if windows is not None:
-            sizes = np.diff(alignments.reference_offsets)
-            read = np.repeat(np.arange(len(sizes)), sizes)
-            position = np.arange(len(uses)) - alignments.reference_offsets[read] + alignments.start[read]
             uses[~windows.contain(alignments.contig[read], position, position)] = UNUSED
         return uses
 

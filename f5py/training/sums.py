@@ -28,8 +28,6 @@ from f5py.training.held_out import LEARNT, TESTED, UNKNOWN, reads_with
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05
-
-
 _BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 #: K-mers on either side of the best path's that an event may belong to.
 REACH = 2

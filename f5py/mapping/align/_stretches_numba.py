@@ -18,8 +18,6 @@ from f5py.mapping.index.packed_bases import base_at, unpack
 from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
 
 _LOW = np.uint64(0xFFFFFFFF)
-
-
 _HIGH = np.uint64(32)
 #: Gaps that make seeds suspect, in bases.
 _MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10

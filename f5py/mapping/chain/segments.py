@@ -25,8 +25,6 @@ _FEW_ANCHORS = 1 << 20
 #: What positions on the contig and on the read take in a GPU's buffers.
 MOST_REACH = 1 << 30
 MOST_READ_LENGTH = 1 << 24
-
-
 _HIGH = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 #: Columns of the table of segments.

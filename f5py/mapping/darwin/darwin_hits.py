@@ -73,9 +73,10 @@ def hits_of(extensions: Extensions, targets: Targets, parameters: Parameters | N
         Judge the hits of reads on a reference; None: overlaps, each for itself.
     """
     e = extensions
-    n_runs = np.empty(len(e.table), np.int64)
-    count_runs(e.ops, e.op_offsets, n_runs)
-    run_offsets = offsets_of(n_runs)
+    begins_run = np.ones(len(e.ops), np.bool_)
+    begins_run[1:] = e.ops[1:] != e.ops[:-1]
+    begins_run[e.op_offsets[:-1][np.diff(e.op_offsets) > 0]] = True
+    run_offsets = offsets_of(begins_run)[e.op_offsets]
     runs = np.empty(run_offsets[-1], np.int64)
     hits = np.empty((len(e.table), N_FIELDS), np.int64)
     make_hits(e.arrays, *targets, run_offsets, parameters is None, hits, runs)
@@ -124,22 +125,6 @@ def mark_repeats(order, table, results, is_repeat):
             ):
                 is_repeat[c] = True
                 break
-
-
-@exact_kernel
-def count_runs(ops, op_offsets, n_runs):
-    """Count the CIGAR operations of paths.
-
-    Parameters
-    ----------
-    ops : uint8, shape (op_offsets[-1],)
-        Columns of all paths.
-    """
-    for c in range(op_offsets.shape[0] - 1):
-        n = 0
-        for at in range(op_offsets[c], op_offsets[c + 1]):
-            n += at == op_offsets[c] or ops[at] != ops[at - 1]
-        n_runs[c] = n
 
 
 @exact_kernel

@@ -18,8 +18,6 @@ from f5py.threads.pool import WorkerPool
 
 #: Bases that are read at a time, and by a thread; and of contigs that are parsed one after the other.
 _BASES, _STRETCH, _PARSED = 1 << 24, 1 << 18, 1 << 23
-
-
 #: Bases that places have bits for.
 _MOST_IN_ALL, _MOST_IN_CONTIG = (1 << 33) - 1, (1 << 31) - 1
 

@@ -19,14 +19,10 @@ from f5py.threads.pool import CallingThread, WorkerPool
 
 #: Letters that are packed at a time, and by a thread.
 _BUFFER, _PIECE = 1 << 22, 1 << 16
-
-
 _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 _5, _6, _12 = np.uint64(5), np.uint64(6), np.uint64(12)
 _LETTERS = np.frombuffer(b"ACGTA", np.uint8).copy()
 _IN_WORD, _IN_BLOCK = np.uint64(31), np.uint64(63)
-
-
 #: Codes of letters: 0 to 3 for bases; 4 for unknown ones, 5 for those that may be C but not A, 6 for K.
 _CODES = np.full(256, 4, np.uint8)
 for _letters, _code in ((b"Aa", 0), (b"Cc", 1), (b"Gg", 2), (b"TtUu", 3), (b"SsYyBb", 5), (b"Kk", 6)):

@@ -30,8 +30,6 @@ _MOST_BASES, _FEWEST_BASES = 1 << 20, 1 << 14
 _START_BITS = 32
 #: Entries of a bucket of the directory, about, as a power of two.
 _ENTRIES = 4
-
-
 #: Bits of the number of places in what `look_up` returns; the others say where they begin.
 COUNT_BITS = 28
 #: Lowest bits of a key that choose its bucket, at most.

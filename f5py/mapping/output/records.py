@@ -33,8 +33,6 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 #: Tags that f5py writes, dropped from the input.
 OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "MD", "cs", "rl", "CG")
-
-
 #: Places in the array of switches.
 WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, UNMAPPED, N_SWITCHES = range(9)
 _FIXED = 36
