@@ -9,7 +9,7 @@ from scores that drop.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,46 +136,45 @@ class GpuAlignments(GpuPartPool[_AlignmentPart]):
             if n_read > part.n_read:
                 return stretches.keys, results, all_ops[0], stretches.offsets
             guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
-            for some in _rounds_of(stretches.keys, part):
-                rows, n = some.rows, len(some.rows)
+            for rows, threads in _rounds_of(stretches.keys, part):
+                n = len(rows)
                 tasks = part.host["tasks"][: N_TASK * n].reshape(n, N_TASK)
                 n_room = _fill_tasks(stretches, rows, tasks, part.host["sources"][: N_SOURCE * n].reshape(n, N_SOURCE))
-                if some.threads:
-                    _fill_bands(part.host["bands"], stretches.keys[rows[some.n_whole :]], some.threads)
-                guarded(number, self._launch, part, some, n_room)
+                if threads:
+                    _fill_bands(part.host["bands"], stretches.keys[rows], threads)
+                guarded(number, self._launch, part, n, threads, n_room)
                 guarded(number, part.wait)
                 found = part.host["results"][: N_TASK * n].reshape(n, N_TASK)
                 results[rows, :_OPS_PLACE] = found[:, :_OPS_PLACE]
                 results[rows, _OPS_PLACE] = tasks[:, _OPS_PLACE] + n_ops
-                self._drop_unproven(stretches, rows[some.n_whole :])
+                if threads:
+                    self._drop_unproven(stretches, rows)
                 all_ops.append(part.host["ops"][:n_room].copy())
                 n_ops += n_room
                 self.n_aligned += n
         return stretches.keys, results, np.concatenate(all_ops), stretches.offsets
 
-    def _launch(self, part: _AlignmentPart, some: _Round, n_room: int) -> None:
+    def _launch(self, part: _AlignmentPart, n: int, threads: int, n_room: int) -> None:
         """Queue the copies and the kernels of a round."""
-        n, n_whole = len(some.rows), some.n_whole
         part.upload("tasks", N_TASK * n)
         part.upload("sources", N_SOURCE * n)
-        if some.threads:
-            part.upload("bands", 2 * (n - n_whole))
-        n_slots = min(n_whole, part.n_slots)
+        if threads:
+            part.upload("bands", 2 * n)
         with part.stream:
             part.launch(
                 self._functions["align_gather"], -(-n // _WARPS), _THREADS, self._reference, "reads", "sources",
                 "tasks", n, "bases",
             )  # fmt: skip
-            if n_whole:
+            if threads:
                 part.launch(
-                    self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n_whole, n_slots,
-                    *self._scores, "cells", _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
+                    self._functions["align_bands"], n, threads, "bases", "tasks", "bands", n, *self._scores, "cells",
+                    "results", "ops",
                 )  # fmt: skip
-            if some.threads:
-                tasks, results = (part.device[name][N_TASK * n_whole :] for name in ("tasks", "results"))
+            else:
+                n_slots = min(n, part.n_slots)
                 part.launch(
-                    self._functions["align_bands"], n - n_whole, some.threads, "bases", tasks, "bands", n - n_whole,
-                    *self._scores, "cells", results, "ops",
+                    self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n, n_slots,
+                    *self._scores, "cells", _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
                 )  # fmt: skip
         part.download("results", N_TASK * n)
         part.download("ops", n_room)
@@ -213,33 +212,12 @@ def _unpacked(index: ReferenceIndex) -> Any:
     return codes
 
 
-class _Round(NamedTuple):
-    """Stretches aligned at a time."""
-
-    rows: NDArray[np.int64]
-    n_whole: int  # the first ones; a warp aligns a whole one, and a block each of the others within its band
-    threads: int  # of such a block, 0 if there is none
-
-
-def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[_Round]:
-    """Divide the stretches into rounds for the GPU, those with most cells first."""
+def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield rounds of rows, those with most cells first, and the threads of a block; 0 for a warp a stretch."""
     whole, others = _chosen_whole(keys)
-    sizes = keys[:, 1] + keys[:, 3]
-    last = whole[:0]
-    for some in rounds(whole, sizes, part.n_bases, part.n_stretches):
-        if len(last):
-            yield _Round(last, len(last), 0)
-        last = some
-    for some, threads in _banded(keys, others, part):
-        both = np.concatenate((last, some))
-        if len(both) <= part.n_stretches and sizes[both].sum() <= part.n_bases:
-            yield _Round(both, len(last), threads)
-        else:
-            yield _Round(last, len(last), 0)
-            yield _Round(some, 0, threads)
-        last = whole[:0]
-    if len(last):
-        yield _Round(last, len(last), 0)
+    for some in rounds(whole, keys[:, 1] + keys[:, 3], part.n_bases, part.n_stretches):
+        yield some, 0
+    yield from _banded(keys, others, part)
 
 
 def _chosen_whole(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
