@@ -213,7 +213,7 @@ def _unpacked(index: ReferenceIndex) -> Any:
 
 
 def _rounds_of(keys: NDArray[np.int64], part: _AlignmentPart) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Yield rounds of rows, those with most cells first, and the threads of a block; 0 for a warp a stretch."""
+    """Yield rounds of rows, and the threads of a block for each; 0 for a warp for each."""
     whole, others = _chosen_whole(keys)
     for some in rounds(whole, keys[:, 1] + keys[:, 3], part.n_bases, part.n_stretches):
         yield some, 0
