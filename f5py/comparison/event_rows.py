@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import concatenate_tuples
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.arrow.parquet_table import MAGIC, ParquetTable
@@ -46,7 +47,8 @@ class LevelCollector:
     def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:
         self._contigs = contigs
         self._kmers = kmers
-        self._parts: list[ReadLevels] = []
+        nothing = np.empty(0)
+        self._parts = [ReadLevels(np.empty(0, np.int64), np.empty(0, np.int32), *4 * (nothing,))]
         self._held: Any = None
         self.n_rows = self.n_unusable = 0
 
@@ -70,10 +72,7 @@ class LevelCollector:
         if self._held is not None:
             self._collapse(self._held, next(name for name in _READ if name in self._held.column_names))
             self._held = None
-        if not self._parts:
-            nothing = np.empty(0)
-            return ReadLevels(np.empty(0, np.int64), np.empty(0, np.int32), nothing, nothing, nothing, nothing)
-        return ReadLevels(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True)))
+        return concatenate_tuples(self._parts)
 
     def _collapse(self, rows: Any, read: str) -> None:
         contig = _codes(rows["contig"], self._contigs)
@@ -105,11 +104,8 @@ class LevelCollector:
         self.n_unusable += int((~holds).sum())
         first, total, mean = first[holds], total[holds], mean[holds]
         shared = np.array([self._kmers.setdefault(name, len(self._kmers)) for name in kmer_names], np.int32)
-        self._parts.append(
-            ReadLevels(
-                place[first], shared[model[fits][first]], mean, total, model_mean[fits][first], model_stdv[fits][first]
-            )
-        )
+        of_model = shared[model[fits][first]], mean, total, model_mean[fits][first], model_stdv[fits][first]
+        self._parts.append(ReadLevels(place[first], *of_model))
 
 
 def read_events(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[Any]:

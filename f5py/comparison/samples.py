@@ -123,18 +123,14 @@ def _describe(values, result):
 
 @exact_kernel
 def compare_groups(queue, groups, first, middle, end, values, described, tested):
-    """Compare the samples of every group.
+    """Compare the samples ``first:middle`` and ``middle:end`` of every group.
 
     Parameters
     ----------
-    first, middle, end : int64, shape (n_groups,)
-        Bounds of the first sample, ``first:middle``, and of the second, ``middle:end``.
     values : float64, shape (n,)
         Sorted within each sample in place.
-    described : float64, shape (n_groups, 2, 3)
-        As by `_describe`.
-    tested : float64, shape (n_groups, 4)
-        As by `compare_sorted`.
+    described, tested : float64, shape (n_groups, 2, 3), (n_groups, 4)
+        As by `_describe` and `compare_sorted`.
     """
     for i in claimed_indices(work_counter(queue), groups.shape[0]):
         g = groups[i]

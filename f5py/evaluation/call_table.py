@@ -78,22 +78,13 @@ def is_call_header(line: bytes) -> bool:
 
 
 def read_calls(
-    paths: Sequence[str],
-    wanted: Sequence[str],
-    advance: Callable[[int], object] = lambda size: None,
-    motif: str | None = None,
-    beginning: bytes = b"",
-) -> Iterator[Any]:
+    paths: Sequence[str], wanted: Sequence[str], advance: Callable[[int], object] = lambda size: None,
+    motif: str | None = None, beginning: bytes = b"",
+) -> Iterator[Any]:  # fmt: skip
     """Read tables of calls, plain, compressed or Parquet, as `pyarrow.RecordBatch` pieces.
 
-    Parameters
-    ----------
-    wanted : sequence of str
-        Columns, named as in f5c; ``strand`` is optional in tables.
-    motif : str, optional
-        Rows to select from tables of several motifs.
-    beginning : bytes, optional
-        Bytes already read from standard input.
+    Columns are named as in f5c; ``strand`` is optional in tables. `motif` selects rows from tables of several motifs.
+    `beginning` are bytes already read from standard input.
     """
     check_read_once(paths)
     import_arrow("tables of calls")

@@ -91,12 +91,9 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
 
 
 def _merge_strands(
-    contigs: list[str],
-    contig: NDArray[np.int64],
-    start: NDArray[np.int64],
-    n_reads: NDArray[np.int64],
+    contigs: list[str], contig: NDArray[np.int64], start: NDArray[np.int64], n_reads: NDArray[np.int64],
     share: NDArray[np.float64],
-) -> KnownSites:
+) -> KnownSites:  # fmt: skip
     """Combine rows of the same site."""
     place, which = np.unique(contig.astype(np.int64) << POSITION_BITS | start, return_inverse=True)
     n = len(place)

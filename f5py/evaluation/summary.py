@@ -20,29 +20,20 @@ _MOST_CONTEXTS = 64
 
 
 class CallSummary:
-    """Sums over batches of calls.
-
-    Attributes
-    ----------
-    by_sites : int64, shape (MOST_SITES, 3)
-        Groups of 1, 2, ... sites: all, beyond the threshold, and of these the methylated ones.
-    n_reads : int
-        Alignments with calls, which are consecutive in the table.
-    read_fractions : int64, shape (N_READ_BINS,)
-        Reads by the methylated share of their calls beyond the threshold.
-    contexts : dict
-        Motif with the adjacent bases -> groups of one site: all, beyond, methylated, sum of ratios.
-    """
+    """Sums over batches of calls."""
 
     def __init__(self, motif: Motif, threshold: float) -> None:
         self._motif = motif
         self._threshold = threshold
         self.ratios = RatioCounts()
         self.n_sites = 0
+        #: Groups of 1, 2, ... sites: all, beyond the threshold, and of these the methylated ones.
         self.by_sites = np.zeros((MOST_SITES, 3), np.int64)
-        self.n_reads = 0
+        self.n_reads = 0  # alignments with calls, which are consecutive in the table
         self.n_fractions = 0
+        #: Reads by the methylated share of their calls beyond the threshold.
         self.read_fractions = np.zeros(N_READ_BINS, np.int64)
+        #: Motif with the adjacent bases -> groups of one site: all, beyond, methylated, sum of ratios.
         self.contexts: dict[str, NDArray[np.float64]] = {}
         self._last_read: str | None = None
         self._last_counts = np.zeros(2, np.int64)
@@ -90,13 +81,9 @@ class CallSummary:
         self.read_fractions += np.bincount(at, minlength=N_READ_BINS)
 
     def _add_contexts(
-        self,
-        batch: Any,
-        single: NDArray[np.bool_],
-        ratio: NDArray[np.float64],
-        passes: NDArray[np.bool_],
+        self, batch: Any, single: NDArray[np.bool_], ratio: NDArray[np.float64], passes: NDArray[np.bool_],
         methylated: NDArray[np.bool_],
-    ) -> None:
+    ) -> None:  # fmt: skip
         import pyarrow
         import pyarrow.compute
 

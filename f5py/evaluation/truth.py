@@ -29,10 +29,7 @@ class KnownStates:
     def __init__(
         self, groups: Any, key: NDArray[np.int64], state: NDArray[np.int8], site: NDArray[np.int64], by_read: bool
     ) -> None:
-        self.groups = groups
-        self.key = key
-        self.site = site
-        self.by_read = by_read
+        self.groups, self.key, self.site, self.by_read = groups, key, site, by_read
         self._methylated, self._unmethylated = (np.concatenate([[0], np.cumsum(state == value)]) for value in (1, 0))
 
     def look_up(
@@ -67,9 +64,8 @@ def truth_of_sites(sites: KnownSites) -> KnownStates:
     state = np.full(len(sites.place), UNKNOWN, np.int8)
     state[sites.is_uniform & (sites.frequency <= UNMETHYLATED)] = 0
     state[sites.is_uniform & (sites.frequency >= METHYLATED)] = 1
-    return KnownStates(
-        arrow.array(sites.contigs, arrow.string()), sites.place, state, np.arange(len(state)), by_read=False
-    )
+    contigs = arrow.array(sites.contigs, arrow.string())
+    return KnownStates(contigs, sites.place, state, np.arange(len(state)), by_read=False)
 
 
 def read_truth_of_reads(path: str) -> tuple[KnownStates, KnownSites]:
@@ -98,9 +94,8 @@ def read_truth_of_reads(path: str) -> tuple[KnownStates, KnownSites]:
     key = read.indices.to_numpy().astype(np.int64) << POSITION_BITS | position
     order = np.argsort(key, kind="stable")
 
-    place, which = np.unique(
-        contig.indices.to_numpy().astype(np.int64) << POSITION_BITS | position, return_inverse=True
-    )
+    places = contig.indices.to_numpy().astype(np.int64) << POSITION_BITS | position
+    place, which = np.unique(places, return_inverse=True)
     truth = KnownStates(read.dictionary, key[order], state[order], which[order], by_read=True)
     n = np.bincount(which, minlength=len(place)).astype(np.float64)
     frequency = np.bincount(which, state, len(place)) / np.maximum(n, 1)

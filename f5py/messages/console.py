@@ -130,13 +130,15 @@ def _harmless(text: str) -> str:
 
 
 def _message(level: str, who: str, text: str, kind: str | None = None) -> None:
+    """Print a message; plain notes have the level ""."""
     if _listener is not None:
         _listener(level, who, text, kind)
         return
     text = _harmless(text)
-    if _has_colors():
+    if level and _has_colors():
         text = f"\x1b[1;{_COLORS[level]}m{text}\x1b[0m"
-    _say(f"[{who}::{level}] {text}" if _is_command_line else f"{who}: {text}", level)
+    author = f"[{who}{level and '::'}{level}] " if _is_command_line else f"{who}: "
+    _say(author + text, level or "INFO")
 
 
 def _has_colors() -> bool:
@@ -146,11 +148,7 @@ def _has_colors() -> bool:
 
 def note(who: str, text: str) -> None:
     """Print a plain line on the state of the run."""
-    if _listener is not None:
-        _listener("", who, text, None)
-        return
-    text = _harmless(text)
-    _say(f"[{who}] {text}" if _is_command_line else f"{who}: {text}")
+    _message("", who, text)
 
 
 def result(who: str, text: str, output: str) -> None:

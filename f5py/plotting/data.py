@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, RowState
 from f5py.core.kmers import base_codes
 from f5py.core.motifs import COMPLEMENTS, Motif
+from f5py.core.offsets import elements_of
 from f5py.errors import F5pyError
 from f5py.pore_model.model import PoreModel
 
@@ -169,10 +170,10 @@ def read_data(
     events = batch.base_map.first_event, batch.base_map.last_event
     first, last = (event[of_kmers].astype(np.int64) for event in events)
     mapped = np.flatnonzero(first >= 0)
-    position, step = _repeated_with_steps(mapped, last[mapped] - first[mapped] + 1)
-    rows = _AlignedEvents(
-        first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64)
-    )
+    n_events = last[mapped] - first[mapped] + 1
+    position = np.repeat(mapped, n_events)
+    segment = np.zeros(len(position), np.int64)
+    rows = _AlignedEvents(elements_of(first[mapped], n_events), position, segment != 0, segment)
     return _collect(batch, read, model, source, None, kmers, 0, rows, region)
 
 
@@ -193,11 +194,12 @@ def _collect(
             f"-w: the region has {len(position)} k-mers of read {name}, too many to be drawn; choose one of at most "
             f"{MAX_KMERS}"
         )
-    first_row = np.searchsorted(rows.position, position - step)
-    segment = rows.segment[first_row]
+    kmer = np.searchsorted(position, rows.position)
+    segment = rows.segment[np.searchsorted(rows.position, position - step)]
     skipped = step > 0
     if descending:
         position, segment, skipped = position[::-1], segment[::-1], skipped[::-1]
+        kmer = len(position) - 1 - kmer
 
     # All events between the outermost ones, in signal order.
     low, high = int(rows.event.min()), int(rows.event.max()) + 1
@@ -210,15 +212,7 @@ def _collect(
     start = batch.events.start[begin + index].astype(np.int64)
     length = batch.events.length[begin + index].astype(np.int64)
     aligned = row_of_event >= 0
-    position_of_event = rows.position[row_of_event[aligned]]
-    event_kmer = np.full(len(index), -1, np.int64)
-    if descending:
-        event_kmer[aligned] = len(position) - 1 - np.searchsorted(position[::-1], position_of_event)
-    else:
-        event_kmer[aligned] = np.searchsorted(position, position_of_event)
-    event_bad = np.zeros(len(index), np.bool_)
-    event_bad[aligned] = rows.bad[row_of_event[aligned]]
-
+    event_kmer = np.where(aligned, kmer[row_of_event], -1)
     kmer_start, kmer_end = _intervals(event_kmer[aligned], start[aligned], length[aligned], skipped)
     first_sample, end_sample = int(start[0]), int(start[-1] + length[-1])
     samples = batch.samples[batch.sample_offsets[read] + first_sample : batch.sample_offsets[read] + end_sample]
@@ -226,32 +220,16 @@ def _collect(
     rank = base_codes()[shown] @ (4 ** np.arange(model.k - 1, -1, -1))
     shift, scale, var = batch.shift[read], batch.scale[read], batch.var[read]
     return PlotData(
-        name=name,
-        strand=strand,
-        source=source,
-        model=model.name,
-        shift=float(shift),
-        scale=float(scale),
-        var=float(var),
-        sampling_rate=float(batch.sampling_rate[read]),
-        first_sample=first_sample,
-        current=(samples.astype(np.float32) + batch.offset[read]) * batch.unit[read],
-        event_index=index,
-        event_start=start,
-        event_length=length,
-        event_mean=batch.events.mean[begin + index],
-        event_stdv=batch.events.stdv[begin + index],
-        event_kmer=event_kmer,
-        event_bad=event_bad,
-        position=position,
-        kmers=shown,
-        letter=shown[:, -1] if strand == "-" else shown[:, 0],
-        kmer_start=kmer_start,
-        kmer_end=kmer_end,
-        new_segment=np.append(False, segment[1:] != segment[:-1]),
-        level=scale * model.level_mean[rank] + shift,
-        level_stdv=model.level_stdv[rank] * var,
-    )
+        name=name, strand=strand, source=source, model=model.name,
+        shift=float(shift), scale=float(scale), var=float(var), sampling_rate=float(batch.sampling_rate[read]),
+        first_sample=first_sample, current=(samples.astype(np.float32) + batch.offset[read]) * batch.unit[read],
+        event_index=index, event_start=start, event_length=length,
+        event_mean=batch.events.mean[begin + index], event_stdv=batch.events.stdv[begin + index],
+        event_kmer=event_kmer, event_bad=aligned & rows.bad[row_of_event],
+        position=position, kmers=shown, letter=shown[:, -1] if strand == "-" else shown[:, 0],
+        kmer_start=kmer_start, kmer_end=kmer_end, new_segment=np.append(False, segment[1:] != segment[:-1]),
+        level=scale * model.level_mean[rank] + shift, level_stdv=model.level_stdv[rank] * var,
+    )  # fmt: skip
 
 
 def _in_region(name: str, rows: _AlignedEvents, region: tuple[int, int] | None, descending: bool) -> _AlignedEvents:
@@ -274,14 +252,8 @@ def _all_positions(rows: _AlignedEvents) -> tuple[NDArray[np.int64], NDArray[np.
     same_segment = np.diff(rows.segment[first]) == 0
     n = np.append(np.where(same_segment, np.diff(position), 1), 1)
     # Within a segment, gaps are at most a block of the alignment.
-    repeated, step = _repeated_with_steps(position, n)
-    return repeated + step, step
-
-
-def _repeated_with_steps(values: NDArray[np.int64], n: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
-    """Repeat each value n times; also return the index of each repeat."""
-    first = np.cumsum(n) - n
-    return np.repeat(values, n), np.arange(int(n.sum())) - np.repeat(first, n)
+    found = elements_of(position, n)
+    return found, found - np.repeat(position, n)
 
 
 def _intervals(
@@ -308,12 +280,7 @@ def site_calls(data: PlotData, batch: ReadBatch, read: int, motif: Motif, thresh
     by_position = np.argsort(data.position)
     kmers = by_position[np.searchsorted(data.position[by_position], np.stack([first, last]))]
     return SiteCalls(
-        motif.pattern,
-        threshold,
-        first,
-        last,
-        batch.calls.sites[mine][order].astype(np.int64),
+        motif.pattern, threshold, first, last, batch.calls.sites[mine][order].astype(np.int64),
         batch.calls.methylated[mine][order].astype(np.float64) - batch.calls.unmethylated[mine][order],
-        data.kmer_start[kmers.min(axis=0)],
-        data.kmer_end[kmers.max(axis=0)],
-    )
+        data.kmer_start[kmers.min(axis=0)], data.kmer_end[kmers.max(axis=0)],
+    )  # fmt: skip

@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 #: Colors that other figures share.
 BASE_COLOURS = {"A": "#3a9d3a", "C": "#3b6fc4", "G": "#e08a1e", "T": "#d1383d", "U": "#d1383d"}
 OTHER_BASE = "#888888"
-_SIGNAL, _MATCH, _BAD, _UNALIGNED, MODEL_COLOUR, _GREY = (
-    "#9a9a9a",
-    "#14375e",
-    "#0d8585",
-    "#b06fc9",
-    "#e08a1e",
-    "#555555",
-)
+_SIGNAL, _MATCH, _BAD = "#9a9a9a", "#14375e", "#0d8585"
+_UNALIGNED, MODEL_COLOUR, _GREY = "#b06fc9", "#e08a1e", "#555555"
 
 # Measures in inches.
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0

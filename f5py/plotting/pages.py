@@ -138,8 +138,7 @@ def _region_json(data: RegionData) -> dict[str, Any]:
         "depth": np.maximum.reduceat(data.depth, edges, axis=1).tolist(),
         "limits": data.limits,
         "groups": [
-            {"words": data.group_words(group), "colour": data.group_colour(group), "sample": group[0]}
-            for group in groups
+            {"words": data.group_words(one), "colour": data.group_colour(one), "sample": one[0]} for one in groups
         ],
         "lines": [
             {
@@ -166,14 +165,7 @@ def _region_json(data: RegionData) -> dict[str, Any]:
         "probability": _compressed(_quality(data.marks.ratio[order])),
     }
     if data.genes is not None:
-        genes = data.genes
-        shown["genes"] = {
-            "start": genes.start.tolist(),
-            "end": genes.end.tolist(),
-            "strand": genes.strand,
-            "name": genes.name,
-            "row": genes.row.tolist(),
-        }
+        shown["genes"] = {name: np.asarray(values, object).tolist() for name, values in data.genes._asdict().items()}
     return shown
 
 

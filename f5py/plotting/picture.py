@@ -63,25 +63,13 @@ def write_caption(figure: Figure, lines: Sequence[str], left: float, distance: f
 
 
 class Picture:
-    """Picture of a read or a locus, shown by notebooks as a page to zoom in.
-
-    Parameters
-    ----------
-    write_page : function of a binary file
-        Writes the picture as a self-contained HTML page.
-    draw : function
-        Draws the picture with matplotlib.
-    height : int
-        Height of the page in a notebook, in pixels.
-    """
+    """Picture of a read or a locus, shown by notebooks as a page of a height in pixels to zoom in."""
 
     def __init__(
         self, title: str, write_page: Callable[[BinaryIO], None], draw: Callable[[], Figure], height: int = 0
     ) -> None:
-        self._title = title
-        self._write_page = write_page
-        self._draw = draw
-        self._height = height
+        self._title, self._height = title, height
+        self._write_page, self._draw = write_page, draw
 
     def __repr__(self) -> str:
         return f"<Picture of {self._title}>"

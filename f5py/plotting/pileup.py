@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import elements_of
 from f5py.plotting.data import PlotData
 
 #: Most points of a read at a base; of more samples means are drawn.
@@ -113,12 +114,10 @@ def trace_of(data: PlotData, sample: int, start: int, end: int, kind: str) -> Tr
         return Trace(data.name, sample, (start + at + 0.5).astype(np.float64), mean[at], mean)
     n_samples = data.kmer_end[seen] - data.kmer_start[seen]
     n_points = np.minimum(n_samples, _MOST_POINTS)
-    first = np.cumsum(n_points) - n_points
-    step = np.arange(int(n_points.sum())) - np.repeat(first, n_points)
-    part = step / np.repeat(n_points, n_points)
+    part = elements_of(np.zeros_like(n_points), n_points) / np.repeat(n_points, n_points)
     begin = np.repeat(data.kmer_start[seen], n_points) + (part * np.repeat(n_samples, n_points)).astype(np.int64)
     stop = np.append(begin[1:], 0)
-    stop[first + n_points - 1] = data.kmer_end[seen]
+    stop[np.cumsum(n_points) - 1] = data.kmer_end[seen]
     sums = np.append(0.0, np.cumsum(data.current, dtype=np.float64))
     current = (sums[stop - data.first_sample] - sums[begin - data.first_sample]) / (stop - begin)
     centre = part + 0.5 / np.repeat(n_points, n_points)

@@ -167,12 +167,10 @@ class RegionData:
     def limits(self) -> tuple[float, float]:
         """Ends of the axis of frequencies: of all, or of a fifth that all lines are in."""
         shares = np.concatenate([one.share for one in self.lines])
-        inside = [
-            (low, high)
-            for low, high in _FIFTHS
-            if len(shares) and np.nanmin(shares) >= low and np.nanmax(shares) <= high
-        ]
-        return inside[0] if inside else (0.0, 1.0)
+        for low, high in _FIFTHS:
+            if len(shares) and np.nanmin(shares) >= low and np.nanmax(shares) <= high:
+                return low, high
+        return 0.0, 1.0
 
     def _smoothed(self, sites: SiteShares) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the positions and means of a line."""
@@ -218,16 +216,10 @@ class RegionData:
 
 
 def region_data(
-    samples: Mapping[str, Iterable[pysam.AlignedSegment]],
-    region: tuple[str, int, int],
-    code: str | None,
-    threshold: float,
-    max_reads: int,
-    min_coverage: int | None = None,
-    genes: Genes | None = None,
-    smooth: int | None = None,
-    by_mean: bool = False,
-) -> RegionData:
+    samples: Mapping[str, Iterable[pysam.AlignedSegment]], region: tuple[str, int, int], code: str | None,
+    threshold: float, max_reads: int, min_coverage: int | None = None, genes: Genes | None = None,
+    smooth: int | None = None, by_mean: bool = False,
+) -> RegionData:  # fmt: skip
     """Collect the reads of a locus, or raise `F5pyError` if a sample has no calls there.
 
     `code` is that of the MM tag, by default the one with most calls. Of each sample at most `max_reads` are taken, the
@@ -276,27 +268,14 @@ def region_data(
         rank = np.where(called > 0, -modified / np.maximum(called, 1), 1.0)
     group = np.unique(np.stack([sample, haplotype]), axis=1, return_inverse=True)[1].ravel()
     return RegionData(
-        contig=contig,
-        start=start,
-        end=end,
-        modification=f"{_NAMES.get(str(letter), 'modification')} ({base}+{letter})",
-        threshold=threshold,
-        names=[read_name(r) for r in kept],
-        read_start=read_start,
-        read_end=read_end,
-        reverse=np.array([r.is_reverse for r in kept], np.bool_),
-        sample=sample,
-        sample_names=tuple(samples),
-        haplotype=haplotype,
-        haplotype_names=haplotype_names,
-        row=_rows(group, read_start, read_end, int((end - start) * _GAP), rank),
-        marks=marks,
-        depth=depth,
-        n_left_out=n_left_out,
-        min_coverage=min_coverage,
-        genes=genes,
-        smooth=smooth,
-    )
+        contig=contig, start=start, end=end,
+        modification=f"{_NAMES.get(str(letter), 'modification')} ({base}+{letter})", threshold=threshold,
+        names=[read_name(r) for r in kept], read_start=read_start, read_end=read_end,
+        reverse=np.array([r.is_reverse for r in kept], np.bool_), sample=sample, sample_names=tuple(samples),
+        haplotype=haplotype, haplotype_names=haplotype_names,
+        row=_rows(group, read_start, read_end, int((end - start) * _GAP), rank), marks=marks, depth=depth,
+        n_left_out=n_left_out, min_coverage=min_coverage, genes=genes, smooth=smooth,
+    )  # fmt: skip
 
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -357,9 +336,8 @@ def _rows(
     rows = np.zeros(len(start), np.int64)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
-        rows[mine] = (
-            pack_rows(start[mine], end[mine], gap)
-            if rank is None
-            else np.argsort(np.argsort(rank[mine], kind="stable"), kind="stable")
-        )
+        if rank is None:
+            rows[mine] = pack_rows(start[mine], end[mine], gap)
+        else:
+            rows[mine[np.argsort(rank[mine], kind="stable")]] = np.arange(len(mine))
     return rows

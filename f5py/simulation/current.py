@@ -78,11 +78,7 @@ def basecall(molecule: NDArray[np.uint8], error_rate: float, rng: np.random.Gene
 
 def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.int64]:
     """Rank of every k-mer of a sequence of alphabet indices; int64, shape (len(codes) - k + 1,)."""
-    n_kmers = len(codes) - k + 1
-    ranks = np.zeros(n_kmers, dtype=np.int64)
-    for i in range(k):
-        ranks *= n_letters
-        ranks += codes[i : i + n_kmers]
+    ranks: NDArray[np.int64] = np.convolve(codes, n_letters ** np.arange(k), "valid")
     return ranks
 
 
@@ -130,26 +126,16 @@ def _sample_noise(n: int, settings: SimulationSettings, rng: np.random.Generator
 
 
 def simulate_signal(
-    codes: NDArray[np.uint8],
-    model: PoreModel,
-    settings: SimulationSettings,
-    offset: float,
-    slow: bool,
+    codes: NDArray[np.uint8], model: PoreModel, settings: SimulationSettings, offset: float, slow: bool,
     rng: np.random.Generator,
-) -> NDArray[np.int16]:
+) -> NDArray[np.int16]:  # fmt: skip
     """Simulate the raw samples of one molecule; ``pA = (raw + offset) * signal_range / digitisation``.
 
     Every k-mer has level_mean plus `level_noise` times level_stdv times a `level_deviations` for its dwell time;
     samples scatter around it by `sample_noise`, and the whole read is scaled and shifted.
 
-    Parameters
-    ----------
-    codes : uint8, shape (n,)
-        The molecule from its 5' end, as indices into the model's alphabet; n >= k. RNA passes from its 3' end.
-    offset : float
-        The digitizer's offset, in raw units.
-    slow : bool
-        The read's bases take `slow_factor` times longer.
+    `codes` are the molecule from its 5' end, as indices into the model's alphabet; RNA passes from its 3' end. `offset`
+    is the digitizer's, in raw units.
     """
     ranks = kmer_ranks(codes, model.k, len(model.alphabet))
     if settings.chemistry.rna:

@@ -37,16 +37,10 @@ class Genome:
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return start and length of the maximal runs of A, C, G and T within a contig, in flat positions."""
-        plain = self.codes != OTHER
-        first, last = plain.copy(), plain.copy()
-        first[1:] &= ~plain[:-1]
-        last[:-1] &= ~plain[1:]
-        filled = np.diff(self.offsets) > 0
-        begins, ends = self.offsets[:-1][filled], self.offsets[1:][filled]
-        first[begins] = plain[begins]
-        last[ends - 1] = plain[ends - 1]
-        starts = np.flatnonzero(first).astype(np.int64)
-        return starts, np.flatnonzero(last).astype(np.int64) + 1 - starts
+        parted = np.insert(self.codes != OTHER, self.offsets, False)  # before each contig, and at the end
+        edges = np.flatnonzero(np.diff(parted)) + 1
+        edges -= np.searchsorted(self.offsets + np.arange(len(self.offsets)), edges)
+        return edges[::2], np.diff(edges)[::2]
 
     def occurrences(self, pattern: str) -> NDArray[np.int64]:
         """Return the flat positions of an IUPAC pattern within contigs, ascending."""
@@ -112,14 +106,9 @@ def write_genome(genome: Genome, path: Path) -> None:
 
     with open(path, "wb") as out:
         for i, name in enumerate(genome.names):
-            letters = LETTERS[genome.codes[genome.offsets[i] : genome.offsets[i + 1]]]
+            letters = LETTERS[genome.codes[genome.offsets[i] : genome.offsets[i + 1]]].tobytes()
             out.write(f">{name}\n".encode())
-            whole = len(letters) // _LINE * _LINE
-            lines = np.full((whole // _LINE, _LINE + 1), ord("\n"), dtype=np.uint8)
-            lines[:, :_LINE] = letters[:whole].reshape(-1, _LINE)
-            out.write(lines.tobytes())
-            if whole < len(letters):
-                out.write(letters[whole:].tobytes() + b"\n")
+            out.writelines(letters[at : at + _LINE] + b"\n" for at in range(0, len(letters), _LINE))
     try:
         run_samtools(pysam.faidx, str(path), target=str(path))
     except pysam.SamtoolsError as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,9 +93,5 @@ def _numbers(option: str, text: str, k: int, single: bool = False) -> list[float
 def _variance(spread: list[float], model: PoreModel) -> NDArray[np.float64]:
     """Sum the squares of `spread` over the places with M; one element a k-mer, an axis a place."""
     is_methylated = np.array([base == "M" for base in model.alphabet])
-    variance = np.zeros((len(model.alphabet),) * model.k)
-    for place, one in enumerate(spread):
-        shape = [1] * model.k
-        shape[place] = len(model.alphabet)
-        variance += math.pow(one, 2) * is_methylated.reshape(shape)
+    variance: NDArray[np.float64] = reduce(np.add.outer, [math.pow(one, 2) * is_methylated for one in spread])
     return variance

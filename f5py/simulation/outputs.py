@@ -16,6 +16,9 @@ from f5py.errors import OutputFileError
 from f5py.io.files.disk import free_bytes, temporary_folder
 from f5py.io.files.inputs_in_use import check_is_not_read
 from f5py.io.files.samtools import run_samtools
+from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+from f5py.io.signals.pod5.pod5_writer import Pod5Writer
+from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 from f5py.io.signals.source import Calibration
 from f5py.simulation.current import Basecall
 from f5py.simulation.genome import LETTERS, Genome
@@ -29,6 +32,7 @@ _OWN_FILE = re.compile(
     r"ref\.fa(\.fai)?|reads\.bam(\.bai)?|truth(_reads|_hp[12])?\.tsv|reads\.blow5(\.idx)?|reads\.fast[aq](\.index(\.fai|\.gzi|\.readdb)?)?"
 )
 _OWN_SIGNAL_FILE = re.compile(r"reads_\d+\.(fast5|pod5)")
+_WRITERS: dict[str, Any] = {"fast5": Fast5Writer, "blow5": Blow5Writer, "pod5": Pod5Writer}
 #: Folders of signals, by their format; BLOW5 is one file.
 _SIGNAL_FOLDERS = ("fast5", "pod5")
 _MAPPING_QUALITY = 60
@@ -40,19 +44,8 @@ _ROW_BLOCK = 1 << 18
 def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
     """Create a temporary folder, and move its content into `folder` if the block succeeds.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if missing; otherwise it must be empty, unless `force`.
-    force : bool
-        Replace an earlier simulation in `folder`, by the names of its files.
-
-    Raises
-    ------
-    UsageError
-        One of the files to be removed is an input.
-    OutputFileError
-        The folder is not empty, or is no folder.
+    With `force` an earlier simulation in `folder` is replaced, by the names of its files. Raises `UsageError` if one of
+    these is an input, and `OutputFileError` if the folder is not empty, or is no folder.
     """
     if folder.exists() and not folder.is_dir():
         raise OutputFileError(f"{folder}: is not a folder; give another place for the output")
@@ -108,10 +101,7 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
     ) -> None:
         import pysam
 
-        self._folder = folder
-        self._genome = genome
-        self._settings = settings
-        self._fasta = fasta
+        self._folder, self._genome, self._settings, self._fasta = folder, genome, settings, fasta
         self._n_reads = 0
         self._signals: Any = None
         if settings.signal_format in _SIGNAL_FOLDERS:
@@ -172,7 +162,7 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             path = self._folder / (f"reads.{kind}" if in_one_file else f"{kind}/reads_{number}.{kind}")
             chemistry = self._settings.chemistry
             experiment = "rna" if chemistry.rna else "genomic_dna"
-            self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
+            self._signals = _WRITERS[kind](path, experiment_type=experiment, kit=chemistry.kit).__enter__()
         return self._signals
 
     def _close_signals(self, *problem: Any) -> None:
@@ -204,21 +194,6 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             record.set_tag("HP", haplotype + 1)
             record.set_tag("PS", 1)
         self._alignments.write(record)
-
-
-def _writer(signal_format: str) -> Any:
-    """Return the writer class of a signal format."""
-    if signal_format == "blow5":
-        from f5py.io.signals.slow5.blow5_writer import Blow5Writer
-
-        return Blow5Writer
-    if signal_format == "pod5":
-        from f5py.io.signals.pod5.pod5_writer import Pod5Writer
-
-        return Pod5Writer
-    from f5py.io.signals.fast5.fast5_writer import Fast5Writer
-
-    return Fast5Writer
 
 
 def sort_alignments(folder: Path) -> None:

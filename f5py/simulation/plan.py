@@ -105,12 +105,8 @@ def _place(
     place = np.minimum((rng.random(len(lengths)) * places).astype(np.int64), places - 1)
     if len(sizes) == 1:
         return begins[0] + place
-    # The stretch of a place: the last s with running[s] - s * (l - 1) <= place, by bisection for all reads.
+    # The stretch of a place: the last s with running[s] - s * (l - 1) <= place.
     low = np.zeros(len(lengths), dtype=np.int64)
-    high = fit - 1
-    while (low < high).any():
-        middle = (low + high + 1) // 2
-        below = running[middle] - middle * (lengths - 1) <= place
-        low = np.where(below, middle, low)
-        high = np.where(below, high, middle - 1)
+    for i, n in enumerate(fit.tolist()):
+        low[i] = np.searchsorted(running[:n] - np.arange(n) * (lengths[i] - 1), place[i], side="right") - 1
     return begins[low] + place - (running[low] - low * (lengths - 1))

@@ -35,15 +35,7 @@ class ModelQuality(NamedTuple):
 def quality_of(
     model: PoreModel, labels: NDArray[np.bool_], ratios: NDArray[np.float64], held: NDArray[np.float64]
 ) -> ModelQuality:
-    """Measure the quality of a model.
-
-    Parameters
-    ----------
-    labels, ratios : bool, float64, shape (n,)
-        State of each call, and its log-likelihood ratio by this model.
-    held : float64, shape (n_kmers, 2)
-        Number of held-out events of each k-mer, and sum of their levels in pA.
-    """
+    """Measure the quality of a model by the states and ratios of calls, and by `held` of `KmerSums`."""
     beyond = np.abs(ratios) >= THRESHOLD
     n = held[:, 0]
     seen = n > 0

@@ -72,13 +72,7 @@ def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_
 
 
 def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate | None:
-    """Find the constants of the greatest likelihood; None for too few windows.
-
-    Parameters
-    ----------
-    likelihoods : float64, shape (50,)
-        Log-likelihoods of all windows, for `CANDIDATES`.
-    """
+    """Find the most likely constants by the windows' sums for `CANDIDATES`; None for too few windows."""
     if n_windows < ENOUGH_WINDOWS:
         return None
     best = {}

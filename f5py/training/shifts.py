@@ -110,70 +110,44 @@ def _responsibilities(ratios: NDArray[np.float64], share: float) -> NDArray[np.f
     return np.exp(np.log(share) + ratios - _mixture(ratios, share))
 
 
-class _Objective:
-    """Penalized likelihood as a function of the free shifts.
-
-    Parameters
-    ----------
-    ratios_of : callable
-        Returns the log-likelihood ratios of all groups for some shifts.
-    start : float64, shape (2, k)
-        Center of the priors.
-    free : bool, shape (2, k)
-    """
-
-    def __init__(self, ratios_of: Ratios, start: NDArray[np.float64], free: NDArray[np.bool_]) -> None:
-        self._ratios_of = ratios_of
-        self._start, self._free = start, free
-        self._sd = np.repeat([[_PRIOR], [_PRIOR_BEFORE]], start.shape[1], axis=1)[free]
-
-    def ratios(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._ratios_of(as_shifts(shifts))
-
-    def at(self, shifts: NDArray[np.float64], ratios: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the best share and the value."""
-        share, likelihood = best_share(ratios)
-        return share, likelihood - 0.5 * float((self._away(shifts) ** 2).sum())
-
-    def _away(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (shifts - self._start)[self._free] / self._sd
-
-    def slopes(
-        self, shifts: NDArray[np.float64], ratios: NDArray[np.float64], share: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return gradient and information, by the free shifts and the share."""
-        weights = _responsibilities(ratios, share)
-        scores = [weights - share]
-        for place in np.argwhere(self._free)[::-1]:
-            moved = shifts.copy()
-            moved[tuple(place)] += _DIFFERENCE
-            scores.insert(0, weights * (self.ratios(moved) - ratios) / _DIFFERENCE)
-        # one number after the other: a library of matrices would add in an order of its own
-        summed = np.array([[float((a * b).sum()) for b in scores] for a in scores])
-        gradient = np.array([float(score.sum()) for score in scores])
-        gradient[:-1] -= self._away(shifts) / self._sd
-        return gradient, summed + np.diag([*(self._sd**-2), _SHARE_INFORMATION])
-
-
 def fitted(
     ratios_of: Ratios, first: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]
 ) -> ShiftFit:
-    """Maximize the likelihood from `first` on; the other arguments are those of `_Objective`."""
-    objective = _Objective(ratios_of, start, free)
+    """Maximize the penalized likelihood from `first` on, by the `free` shifts, with priors around `start`."""
+    sd = np.repeat([[_PRIOR], [_PRIOR_BEFORE]], start.shape[1], axis=1)[free]
+
+    def at(shifts: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
+        """Return ratios, best share and value."""
+        ratios = ratios_of(as_shifts(shifts))
+        share, likelihood = best_share(ratios)
+        return ratios, share, likelihood - 0.5 * float((((shifts - start)[free] / sd) ** 2).sum())
+
+    def slopes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return gradient and information, by the free shifts and the share."""
+        weights = _responsibilities(ratios, share)
+        scores = [weights - share]
+        for place in np.argwhere(free)[::-1]:
+            moved = shifts.copy()
+            moved[tuple(place)] += _DIFFERENCE
+            scores.insert(0, weights * (ratios_of(as_shifts(moved)) - ratios) / _DIFFERENCE)
+        # one number after the other: a library of matrices would add in an order of its own
+        summed = np.array([[float((a * b).sum()) for b in scores] for a in scores])
+        gradient = np.array([float(score.sum()) for score in scores])
+        gradient[:-1] -= (shifts - start)[free] / sd / sd
+        return gradient, summed + np.diag([*(sd**-2), _SHARE_INFORMATION])
+
     shifts, damping, calm, settled = first.copy(), _DAMPING, 0, False
-    ratios = objective.ratios(shifts)
-    share, value = objective.at(shifts, ratios)
+    ratios, share, value = at(shifts)
     rounds = 0
     while rounds < _MOST_ROUNDS and not settled:
         rounds += 1
-        gradient, information = objective.slopes(shifts, ratios, share)
+        gradient, information = slopes()
         for _ in range(1 + _MOST_TRIALS):
             step = np.linalg.solve(information + damping * np.diag(np.diag(information)), gradient)[:-1]
             step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-9))
             trial = shifts.copy()
             trial[free] += step
-            trial_ratios = objective.ratios(trial)
-            trial_share, trial_value = objective.at(trial, trial_ratios)
+            trial_ratios, trial_share, trial_value = at(trial)
             if trial_value > value:
                 break
             damping *= 6
@@ -185,7 +159,7 @@ def fitted(
         calm = calm + 1 if is_calm else 0
         settled = calm == 2
         shifts, ratios, share, value = trial, trial_ratios, trial_share, trial_value
-    _, information = objective.slopes(shifts, ratios, share)
+    _, information = slopes()
     errors = np.zeros_like(shifts)
     errors[free] = np.sqrt(np.diag(np.linalg.inv(information))[:-1])
     return ShiftFit(shifts, errors, share, best_share(ratios)[1], rounds, settled)
@@ -245,13 +219,9 @@ def fit_shifts(
 
 
 def _judged(
-    fit: ShiftFit,
-    halves: tuple[ShiftFit, ShiftFit],
-    gain: HeldOutGain,
-    likelihood_of_start: float,
-    n: int,
+    fit: ShiftFit, halves: tuple[ShiftFit, ShiftFit], gain: HeldOutGain, likelihood_of_start: float, n: int,
     start: NDArray[np.float64],
-) -> tuple[str, str | None]:
+) -> tuple[str, str | None]:  # fmt: skip
     """Return the verdict on the first stage, and the reason to refuse it."""
     if n * fit.share < _LEAST_EVIDENCE or fit.likelihood < _LEAST_EVIDENCE:
         return "nothing methylated", (

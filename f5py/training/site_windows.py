@@ -109,30 +109,18 @@ def windows_of(
     name_sizes = np.diff(names.offsets)[read]
     window = batch.reference_offsets[read] + listing.window[used]
     windows = SingleSiteWindows(
-        names.text[elements_of(names.offsets[read], name_sizes)],
-        offsets_of(name_sizes),
-        batch.contig[read].astype(np.int64),
-        first,
-        batch.reverse[read],
-        batch.reference[window[:, None] + np.arange(_BASES)],
-        batch.events.mean[events],
-        offsets_of(sizes),
-        begin > end,
-        batch.shift[read],
-        batch.scale[read],
-        batch.var[read],
-        batch.events_per_base[read],
-    )
+        names.text[elements_of(names.offsets[read], name_sizes)], offsets_of(name_sizes),
+        batch.contig[read].astype(np.int64), first, batch.reverse[read],
+        batch.reference[window[:, None] + np.arange(_BASES)], batch.events.mean[events], offsets_of(sizes), begin > end,
+        batch.shift[read], batch.scale[read], batch.var[read], batch.events_per_base[read],
+    )  # fmt: skip
     return windows, seconds
 
 
 class ShiftScorer:
     """Log-likelihood ratios of single sites for any shifts of methylated k-mers.
 
-    Parameters
-    ----------
-    model : PoreModel
-        Over ACGMT; of its methylated k-mers only the standard deviations are used.
+    Of the methylated k-mers of the model, over ACGMT, only the standard deviations are used.
     """
 
     def __init__(
@@ -181,14 +169,8 @@ def _methylated_kmers(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Find the k-mers with the methylated base in all windows.
 
-    Returns
-    -------
-    ranks : int64, shape (2, n)
-        Of the methylated and of the plain k-mers.
-    place : int64, shape (n,)
-        Of the methylated base.
-    sign : float64, shape (n,)
-        Of the base before it; 0 if outside of the k-mer.
+    Return the ranks of them and of the plain ones, shape (2, n); the place of the methylated base; and the sign of the
+    base before it, 0 if outside of the k-mer.
     """
     found = []
     for reverse in (False, True):

@@ -147,7 +147,6 @@ def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
     Parameters
     ----------
     weights : float32, shape (n_rows, 2 * REACH + 1)
-        In the order of `rows`.
     own_shift : float64, shape (n,)
         Filled with the mean deviation of each read's plain k-mers, in pA: recalibration has mistaken methylated ones
         for plain ones.
@@ -239,22 +238,14 @@ def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
 
 @kernel
 def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
-    """Add the events of the `used` reads, and the fit of the `tested` ones.
+    """Add the events of the `used` reads, and the fit of the `tested` ones, to the `sums` of `KmerSums`.
 
     Parameters
     ----------
-    batch : f5py.core.batch.BatchView
-        The reference is marked.
     weights : tuple of float32, shape (n_rows, 2 * REACH + 1), and float64, shape (n,)
         Weights and shifts; see `weights_all`.
-    model : tuple
-        `StrandCodes`, k, and means and standard deviations of the levels, float32, in pA.
     plain_kmers : tuple of int32 and float64, shape (n_kmers,)
-        For k-mers with methylated bases the rank of the same one without, else -1; and the share of events of that.
-    sums : tuple of float64
-        Added to: of each k-mer weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer, with
-        x in pA of the model and v the read's noise relative to the model's; number of tested events, and sum of squared
-        deviations in standard deviations; of the same events by k-mer number and sum of x.
+        Ranks of `plain_ranks`, and the shares of their events.
     """
     alignments, events, _, scaling, _ = batch
     codes, k, mean, stdv = model
@@ -357,22 +348,15 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: SiteTruth, pool: WorkerPoo
 
 
 class KmerSums:
-    """Sums of a round, by k-mer.
-
-    Attributes
-    ----------
-    sums : float64, shape (n_kmers, 6)
-        See `f5py.training.sums.add_rows`.
-    fit : float64, shape (2,)
-        Of the held-out events: their number, and sum of squared deviations.
-    held : float64, shape (n_kmers, 2)
-        Of the same events: number, and sum of levels in pA, by k-mer.
-    """
+    """Sums of a round, by k-mer, with x in pA of the model and v the read's noise relative to the model's."""
 
     def __init__(self, model: PoreModel, canonical: str, share: NDArray[np.float64]) -> None:
         self.model = model
+        #: Of each k-mer: weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer.
         self.sums = np.zeros((len(model.level_mean), 6))
+        #: Number of held-out events, and sum of their squared deviations, in standard deviations.
         self.fit = np.zeros(2)
+        #: Number of held-out events, and sum of their x, by k-mer.
         self.held = np.zeros((len(model.level_mean), 2))
         self._plain = plain_ranks(model.k, model.alphabet, canonical)
         self._share = share

@@ -90,26 +90,14 @@ def updated(
     model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], canonical: str,
     prior_events: float, trains_plain: bool, trains_methylated: bool,
 ) -> tuple[PoreModel, NDArray[np.float64], float]:  # fmt: skip
-    """Estimate the levels.
+    """Estimate the levels from the `sums` of `f5py.training.sums.KmerSums`.
 
-    Return the model of the round, the shares of plain events, and the mean absolute change of the levels by numbers of
-    events, in pA, of plain or of methylated k-mers, whichever is larger.
+    Return the model of the round, the shares of plain events of methylated k-mers, and the mean absolute change of the
+    levels by numbers of events, in pA, of plain or of methylated k-mers, whichever is larger.
 
     The prior of a plain k-mer is its level in `start` plus the effects of bases by place, learned from well-seen
     k-mers; that of a methylated one is its plain k-mer's level plus the effects of the places of M and their neighbors.
-
-    Parameters
-    ----------
-    model, start : PoreModel
-        The current model, and the first one.
-    sums : float64, shape (n_kmers, 6)
-        See `f5py.training.sums.KmerSums`.
-    share : float64, shape (n_kmers,)
-        Fraction of events of each methylated k-mer that are plain, of the current model.
-    canonical : str
-        The base that M stands for.
-    prior_events : float
-        Events that the prior counts as.
+    It counts as `prior_events`.
     """
     k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
     plain = plain_ranks(k, model.alphabet, canonical)
@@ -173,13 +161,9 @@ def updated(
 
 
 def _shrunk(
-    level: NDArray[np.float64],
-    stdv: NDArray[np.float64],
-    which: NDArray[np.bool_],
-    seen: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    prior: tuple[NDArray[np.float64], NDArray[np.float64]],
-    prior_events: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    level: NDArray[np.float64], stdv: NDArray[np.float64], which: NDArray[np.bool_],
+    seen: tuple[NDArray[np.float64], ...], prior: tuple[NDArray[np.float64], ...], prior_events: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
     """Levels and standard deviations of `which` between observed and prior ones."""
     weight, mean, spread = seen
     prior_mean, prior_stdv = prior
