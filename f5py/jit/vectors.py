@@ -159,18 +159,6 @@ def memory_intrinsics(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collec
     return load_intrinsic(kind, llvm_type, dtypes, alignment), store
 
 
-def binary_intrinsic(kinds: Collection[types.Type], emit: Callable[..., Any]):
-    """Make an operation of two vectors of one kind with a vector result."""
-
-    @intrinsic
-    def operation(typingctx, a, b):
-        if a is not b or a not in kinds:
-            return None
-        return a(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
-
-    return operation
-
-
 def comparison_intrinsic(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
     """Make an operation of two vectors of one kind with a mask result."""
 
@@ -181,6 +169,11 @@ def comparison_intrinsic(masks: Mapping[types.Type, types.Type], emit: Callable[
         return masks[a](a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
 
     return compare
+
+
+def binary_intrinsic(kinds: Collection[types.Type], emit: Callable[..., Any]):
+    """Make an operation of two vectors of one kind with a vector result."""
+    return comparison_intrinsic({kind: kind for kind in kinds}, emit)
 
 
 def overload_arithmetic(kind: types.Type) -> None:

@@ -96,7 +96,7 @@ def _run_in_context(
                 outputs.push(sinks.abandon)
                 write, finish = sinks.write, sinks.finish
             else:
-                left = job.left
+                left = "the parts before are done" if job.plan.is_kept else "no file was made"
                 parts, queue = job.parts_of(loader)
                 of_parts = PartOutputs(
                     job.plan, queue, stage,

@@ -19,7 +19,6 @@ from f5py.pipeline.batch_records import Part
 from f5py.runs.parts.plan import PARTS, Plan
 
 WriteBatch = Callable[[ReadBatch], None]
-_LEFT = "the parts before are done"
 
 
 class Claims:
@@ -73,10 +72,6 @@ def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:
         done = number + 1
 
 
-def _left_of(plan: Plan) -> str:
-    return _LEFT if plan.is_kept else "no file was made"
-
-
 class PartJob:
     """Parts of a complete plan, by ascending numbers; `checks_chemistry` as in `Job`."""
 
@@ -84,7 +79,6 @@ class PartJob:
 
     def __init__(self, plan: Plan, numbers: list[int], checks_chemistry: bool) -> None:
         self.plan = plan
-        self.left = _left_of(plan)
         self.checks_chemistry = checks_chemistry
         self.numbers = numbers
 
@@ -100,7 +94,6 @@ class ClaimingJob:
 
     def __init__(self, plan: Plan, numbers: Iterator[int]) -> None:
         self.plan = plan
-        self.left = _left_of(plan)
         self.n_taken = 0
         self._numbers = (number for number in numbers if not plan.is_done(number))
         self._first = next(self._numbers, None)
@@ -128,7 +121,6 @@ class GrowingJob:
     `make_plan` is called once the inputs have proved usable.
     """
 
-    left = _LEFT
     of_all = True
 
     def __init__(self, make_plan: Callable[[], Plan], reads_per_part: int) -> None:
@@ -150,6 +142,6 @@ class GrowingJob:
 
 
 #: Assignment of parts to a run. `checks_chemistry` says whether to check it by the first reads, as in a run over all
-#: reads, `of_all` whether the parts add up to the whole input, and `left` what is left after an error. `parts_of`
-#: returns the parts to load, and the queue of those to write, in order.
+#: reads, and `of_all` whether the parts add up to the whole input. `parts_of` returns the parts to load, and the queue
+#: of those to write, in order.
 Job = PartJob | ClaimingJob | GrowingJob
