@@ -8,6 +8,7 @@ import os
 import random
 import struct
 import subprocess
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -130,6 +131,55 @@ def test_a_file_of_runs_that_has_changed_is_told(unsorted: Unsorted, tmp_path: P
             os.truncate(runs, runs.stat().st_size // 2)
 
     with pytest.raises(OutputFileError, match="a temporary file has changed"):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("megabytes", [768, 1])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_interrupt_leaves_nothing(unsorted: Unsorted, tmp_path: Path, monkeypatch, is_late: bool, megabytes: int):
+    limit_memory(monkeypatch, megabytes)
+
+    def run() -> None:
+        with ExitStack() as ending:
+            with SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending) as records:
+                write_all(records, unsorted)
+                if not is_late:
+                    raise KeyboardInterrupt
+                monkeypatch.setattr(sorted_bam, "bgzf_block", held_up)
+            at_work.wait()
+            going_on.set()
+            raise KeyboardInterrupt
+
+    at_work, going_on = threading.Event(), threading.Event()
+    n_made = 0
+    bgzf_block = sorted_bam.bgzf_block
+
+    def held_up(text: np.ndarray) -> bytes:
+        nonlocal n_made
+        n_made += 1
+        at_work.set()
+        going_on.wait()
+        return bgzf_block(text)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+    assert n_made < len(unsorted.records) // 0xFF00  # the others were not wanted any more
+    assert sorted_bam._THREAD not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_thread_that_writes_comes_back_when_all_stops(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    limit_memory(monkeypatch, 1)
+
+    def run() -> None:
+        with SortedRecords(str(tmp_path / "out.bam"), unsorted.header) as records:
+            records.stop()
+            with pytest.raises(record_runs.StoppedError):
+                write_all(records, unsorted)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
         run()
     assert list(tmp_path.iterdir()) == []
 
