@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from f5py.mapping.align._cigar_numba import find_drop, most_lost
 from f5py.mapping.align._pair_alignment_numba import (
     EXTEND,
     EXTEND_BACKWARDS,
@@ -17,14 +16,11 @@ from f5py.mapping.align._pair_alignment_numba import (
     new_room,
 )
 from f5py.mapping.index.packed_bases import pack
-from f5py.mapping.settings import PRESETS, ZDROP, ZDROP_INV, MapSettings, parameters
+from f5py.mapping.settings import PRESETS, parameters
 
-from ..compiled import compiled
 from ..examples import examples
 from .plain_alignment import plain_alignment
 from .real_sets import nothing_made
-
-find_drop, most_lost = map(compiled, (find_drop, most_lost))
 
 
 @st.composite
@@ -107,49 +103,3 @@ def test_a_narrow_band_gives_the_path_of_all_cells(seed, n, errors, period, gap,
     )  # fmt: skip
     assert found[0][: found[1]].tolist() == expected[0][: expected[1]].tolist()
     assert found[2] == expected[2]
-
-
-def _drop_of(ops: list[int], target: np.ndarray, query: np.ndarray, scores: MapSettings) -> int:
-    """Return how far the score drops along a path, plainly."""
-    i = j = score = drop = 0
-    largest = -(1 << 60)
-    for op in ops:
-        length, kind = op >> 4, op & 15
-        for _ in range(length if kind == 0 else 1):
-            if kind == 0:
-                a, b = int(target[i]), int(query[j])
-                score += -1 if max(a, b) > 3 else scores.match if a == b else -scores.mismatch
-            else:
-                score -= scores.q + scores.e * length
-            i += (1, 0, length)[kind]
-            j += (1, length, 0)[kind]
-            drop, largest = max(drop, largest - score), max(largest, score)
-    return drop
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(
-    st.integers(0, 1 << 32), st.integers(1, 400), st.sampled_from([0.0, 0.1, 0.5]), st.integers(-60, 60),
-    st.sampled_from(["map-ont", "map-hifi", "map-pb"]),
-)  # fmt: skip
-def test_no_drop_is_larger_than_what_a_path_loses(seed, n, errors, gap, preset):
-    """So that a drop need not be looked for where the path loses little."""
-    rng, scores = np.random.default_rng(seed), PRESETS[preset]
-    target = rng.integers(0, 4, n)
-    query = np.where(rng.random(n) < errors, rng.integers(0, 5, n), target)
-    query = np.repeat(query, np.where(rng.random(n) < errors / 3, 0, 1))
-    at = int(rng.integers(0, len(query) + 1))
-    query = np.concatenate([query[:at], rng.integers(0, 4, max(gap, 0)), query[at + max(-gap, 0) :]]).astype(np.uint8)
-    if len(query) == 0:
-        return
-    target, integers = target.astype(np.uint8), parameters(scores, 10).integers
-    ops, n_ops, score, *_ = align_pair(
-        pack(target), query, Stretch(0, n, 0, len(query), GLOBAL, 30001, -1), integers, np.empty(2, np.int64), 0,
-        nothing_made(), new_room(),
-    )  # fmt: skip
-    most = most_lost(ops, 0, n_ops, score, integers)
-    assert _drop_of(ops[:n_ops].tolist(), target, query, scores) <= most
-    integers[[ZDROP, ZDROP_INV]] = most
-    assert find_drop(ops, 0, n_ops, pack(target), 0, query, 0, integers) == 0
-    if errors == 0 and gap == 0:
-        assert most <= 1

@@ -24,32 +24,6 @@ def log2_of(n):
 
 
 @exact_inner
-def most_lost(ops, begin, n_ops, score, integers):
-    """Bound the drop of the score along a path of this score: all that it loses.
-
-    Columns without a gap that are not a match lose at most two thirds of their distance to matches as a penalty, for
-    mismatches, and less where a base is unknown. Gaps have the better of both costs in `score`.
-    """
-    columns = np.int64(0)
-    lost = np.int64(0)
-    kept = score
-    for o in range(begin, n_ops):
-        length = ops[o] >> 4
-        if ops[o] & 15 == 0:
-            columns += length
-        else:
-            gap = integers[setting.Q] + integers[setting.E] * length
-            lost += gap
-            kept += min(gap, integers[setting.Q2] + integers[setting.E2] * length)
-    match = integers[setting.MATCH]
-    missing = max(match * columns - kept, 0)
-    share = max(
-        integers[setting.MISMATCH] * (match - setting.N_SCORE), -setting.N_SCORE * (match + integers[setting.MISMATCH])
-    )
-    return lost + missing * share // max((match + integers[setting.MISMATCH]) * (match - setting.N_SCORE), 1) + 1
-
-
-@exact_inner
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Find a drop of the score along a path: 0 for none, 1 for a drop, 2 if an inversion explains it.
 

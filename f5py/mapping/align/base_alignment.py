@@ -37,7 +37,7 @@ import f5py.mapping.hit_table as column
 import f5py.mapping.settings as setting
 from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
-from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
+from f5py.mapping.align._cigar_numba import find_drop, finish_hit
 from f5py.mapping.align._pair_alignment_numba import (
     EXTEND,
     EXTEND_BACKWARDS,
@@ -160,11 +160,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, introns, direction, ops, 
             reference, strands, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1),
             direction, aligner, introns, ops, n_ops,
         )  # fmt: skip
-        code = 0
-        if introns is not None or most_lost(ops, before, n_ops, score, integers) > min(
-            integers[setting.ZDROP], integers[setting.ZDROP_INV]
-        ):
-            code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
+        code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
             n_ops = before
             zdrop = integers[setting.ZDROP_INV] if code == 2 else integers[setting.ZDROP]
