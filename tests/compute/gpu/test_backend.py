@@ -200,6 +200,26 @@ def test_samples_that_pass_through_little_memory_of_the_host(device, pool, batch
     backend.close()
 
 
+def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch, monkeypatch, capfd):
+    import cupy
+
+    made = backend_module.ArenaPart
+    failures = iter([True, False, True])
+
+    def scarce(size, zero_copy):
+        if next(failures, False):
+            raise cupy.cuda.memory.OutOfMemoryError(1024, 0)
+        return made(size, zero_copy)
+
+    monkeypatch.setattr(backend_module, "ArenaPart", scarce)
+    stages = stages_of(pool)
+    backend, _ = _watched(device, stages, {}, 200_000)
+    assert backend.size.bases < 150_000
+    assert "trying fewer" in capfd.readouterr().err
+    _assert_same(_computed(batch, backend), _computed(batch, stages))
+    backend.close()
+
+
 def test_a_device_that_computes_other_numbers_is_not_used(device, pool, monkeypatch):
     from f5py.compute.gpu import batch_slice
     from f5py.compute.gpu.device import GpuUnavailableError
