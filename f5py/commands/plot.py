@@ -161,26 +161,14 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     parent = [str(record.get_tag("pi"))] if record.has_tag("pi") else []
     signals, chemistry = _open_signals(options, files, *parent)
     loader = Loader(
-        alignments=alignments,
-        reads_path=options.reads or alignments.name,
-        reads=reads,
-        reference=reference,
-        signals=signals,
-        windows=None,
-        batch_size=1,
-        max_bases=1,
-        spliced=True,
-    )
+        alignments=alignments, reads_path=options.reads or alignments.name, reads=reads, reference=reference,
+        signals=signals, windows=None, batch_size=1, max_bases=1, spliced=True,
+    )  # fmt: skip
     # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
     settings = EventalignOptions(
-        reads=options.reads or None,
-        bam=options.bam,
-        genome=options.genome,
-        threads=1,
-        kmer_model=options.kmer_model,
-        samples=True,
-        **_limits(options),
-    )
+        reads=options.reads or None, bam=options.bam, genome=options.genome, threads=1,
+        kmer_model=options.kmer_model, samples=True, **_limits(options),
+    )  # fmt: skip
     stage = EventalignStage(settings, chemistry, None, keep_map=True)
     files.callback(stage.close)
     batch = next(loader.batches())

@@ -66,14 +66,9 @@ def run(options: SimulateOptions) -> SimulationSummary:
 
 
 def simulate(
-    folder: str | Path,
-    settings: SimulationSettings,
-    *,
-    reference: str | Path | None = None,
-    fasta: bool = False,
-    read_truth: bool = True,
-    force: bool = False,
-) -> SimulationSummary:
+    folder: str | Path, settings: SimulationSettings, *, reference: str | Path | None = None, fasta: bool = False,
+    read_truth: bool = True, force: bool = False,
+) -> SimulationSummary:  # fmt: skip
     """Simulate reads of known methylation and write them as a data set.
 
     A molecule is a piece of one strand with M for every methylated base, or the 3' part of a transcript; its signal
@@ -111,25 +106,15 @@ def simulate(
         write_truth(sites, genome, unfinished)
         interrupt.check()
     return SimulationSummary(
-        n_reads=len(plan.names),
-        n_bases=n_bases,
-        n_samples=n_samples,
-        n_sites=len(sites.positions),
-        n_covered_sites=int((sites.n_reads.sum(axis=0) > 0).sum()),
-        longest=int(plan.lengths.max(initial=0)),
-    )
+        n_reads=len(plan.names), n_bases=n_bases, n_samples=n_samples, n_sites=len(sites.positions),
+        n_covered_sites=int((sites.n_reads.sum(axis=0) > 0).sum()), longest=int(plan.lengths.max(initial=0)),
+    )  # fmt: skip
 
 
 def _simulate_reads(
-    genome: Genome,
-    sites: SimulatedSites,
-    plan: ReadPlan,
-    settings: SimulationSettings,
-    model: PoreModel,
-    writer: ReadWriter,
-    interrupt: Interrupt,
-    bar: Progress,
-) -> int:
+    genome: Genome, sites: SimulatedSites, plan: ReadPlan, settings: SimulationSettings, model: PoreModel,
+    writer: ReadWriter, interrupt: Interrupt, bar: Progress,
+) -> int:  # fmt: skip
     channel_offsets = np.rint(_stream(settings, _CHANNEL_STREAM).normal(10, 4, size=_N_CHANNELS))
     n_samples = 0
     for i, name in enumerate(plan.names):

@@ -96,7 +96,7 @@ def _batches(paths: Sequence[str], wanted: Sequence[str], motif: Motif, options:
 
 def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: SummaryOptions) -> dict[str, Any]:
     ratios = summary.ratios
-    estimates = ErrorEstimates.of(ratios, controls, options.calibration)
+    estimates = ErrorEstimates(ratios, controls, options.calibration)
 
     table = []
     for threshold in THRESHOLDS:

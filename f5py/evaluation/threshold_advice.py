@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,22 +28,18 @@ _ONE_STATE = 0.05
 _GREATEST_DISAGREEMENT = 0.1
 
 
-@dataclass(frozen=True)
 class ErrorEstimates:
-    """Estimates of the share of wrong calls beyond a threshold."""
+    """Estimates of the share of wrong calls beyond a threshold.
 
-    ratios: RatioCounts  # of the sample
-    controls: Mapping[str, RatioCounts]  # ``methylated`` and ``unmethylated``, if any
-    mixture: Mixture | None  # None for too few calls
-    share: float  # methylated share of the sites by the ratios
-    problem: str | None  # reason why the components do not estimate errors
-    calibration: float = 1.0  # factor of the ratios in probabilities
+    `controls` are ``methylated`` and ``unmethylated`` ones, if any; `calibration` is the factor of the ratios in
+    probabilities.
+    """
 
-    @classmethod
-    def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts], calibration: float = 1.0) -> ErrorEstimates:
-        """Make the estimates of a sample."""
-        mixture, share = fit_mixture(ratios), share_by_ratios(ratios, calibration)
-        return cls(ratios, controls, mixture, share, _problem(mixture, share), calibration)
+    def __init__(self, ratios: RatioCounts, controls: Mapping[str, RatioCounts], calibration: float = 1.0) -> None:
+        self.ratios, self.controls, self.calibration = ratios, controls, calibration
+        self.mixture = fit_mixture(ratios)
+        self.share = share_by_ratios(ratios, calibration)  # methylated share of the sites
+        self.problem = _problem(self.mixture, self.share)  # reason why the components do not estimate errors
 
     @property
     def has_one_state(self) -> bool:

@@ -57,10 +57,8 @@ def _names(columns: dict[str, Any]) -> list[str]:
     """Name the rows by place, counted from 1, and k-mer."""
     if "contig" not in columns:
         return list(columns["kmer"])
-    fields = (columns[name].tolist() for name in ("contig", "position", "strand", "kmer"))
-    return [
-        f"{contig}:{position + 1:,} {strand} {kmer}" for contig, position, strand, kmer in zip(*fields, strict=True)
-    ]
+    fields = zip(*(columns[name].tolist() for name in ("contig", "position", "strand", "kmer")), strict=True)
+    return [f"{contig}:{position + 1:,} {strand} {kmer}" for contig, position, strand, kmer in fields]
 
 
 def _most_different(columns: dict[str, Any]) -> list[int]:
@@ -72,10 +70,8 @@ def _most_different(columns: dict[str, Any]) -> list[int]:
     contig, strand, position = (columns[name] for name in ("contig", "strand", "position"))
     distance = len(columns["kmer"][0])
     for i in order:
-        if all(
-            (contig[i], strand[i]) != (contig[k], strand[k]) or abs(int(position[i] - position[k])) >= distance
-            for k in chosen
-        ):
+        near = [k for k in chosen if abs(int(position[i] - position[k])) < distance]
+        if (contig[i], strand[i]) not in [(contig[k], strand[k]) for k in near]:
             chosen.append(i)
         if len(chosen) == _MOST_MARKED:
             break

@@ -26,12 +26,9 @@ _POINT_GRID = 0.8
 
 
 def bar_chart(
-    labels: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    name: str,
-    axis: Axis,
+    labels: Sequence[str], series: Mapping[str, Sequence[float]], name: str, axis: Axis,
     ticks: Sequence[tuple[float, str]] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Draw stacked bars with tooltips. `ticks`, in bars from the left of the first, replace labels."""
     n = len(labels)
     totals = [sum(column) for column in zip(*series.values(), strict=True)]

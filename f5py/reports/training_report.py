@@ -78,17 +78,15 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     yield section("Rounds", table(rows))
     deviations = [one["held_out_deviation"] for one in rounds]
     if None not in deviations:
-        chart = line_chart(
-            numbers, {"": deviations}, Axis("round", whole=True), replace(NUMBER, name="standard deviations")
-        )
+        across, up = Axis("round", whole=True), replace(NUMBER, name="standard deviations")
+        chart = line_chart(numbers, {"": deviations}, across, up)
         yield section("Deviation of the reads held out, before each round", chart)
     for name, kmers in report["kmers"].items():
         # most methylated k-mers are impossible
         first = int(name == "methylated")
         labels = [f"{low:,}" for low in kmers["coverage"]["from"][first:]]
-        chart = bar_chart(
-            labels, {"k-mers": kmers["coverage"]["kmers"][first:]}, "events, from", replace(COUNT, name="k-mers")
-        )
+        series = {"k-mers": kmers["coverage"]["kmers"][first:]}
+        chart = bar_chart(labels, series, "events, from", replace(COUNT, name="k-mers"))
         yield section(f"Coverage of {name} k-mers", chart)
     if "methylation_shifts" in report:
         shifts = report["methylation_shifts"]
@@ -114,13 +112,9 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
 
 
 def training_data(
-    plain: NDArray[np.int32],
-    chemistry: str,
-    start: PoreModel,
-    model: PoreModel,
-    n_events: NDArray[np.float64],
+    plain: NDArray[np.int32], chemistry: str, start: PoreModel, model: PoreModel, n_events: NDArray[np.float64],
     rounds: list[dict[str, Any]],
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Collect the report of a training from `start` to `model`, without tests; `plain` has `plain_ranks`."""
     report: dict[str, Any] = {
         "tool": f"f5py {__version__} train",

@@ -13,17 +13,14 @@ from f5py.errors import F5pyError
 
 @dataclass(frozen=True)
 class SimulationSettings:
-    """Settings of a simulation."""
+    """Settings of a simulation; most are explained by the options of the same names."""
 
     seed: int = 1  # the same seed and settings give the same files, byte for byte
-    # genome_length, gc: size and mean GC content of the random genome; unused when a reference is given
     genome_length: int = 1_000_000
     gc: float = 0.45
     n_reads: int | None = None  # number of reads; None to go by `coverage`
     coverage: float = 20.0  # mean depth over the whole reference
     fixed_length: int | None = None  # length of every read in bases; None for the lognormal distribution
-    # median_length, length_sigma, min_length: median, standard deviation of the natural logarithm, and lower bound of
-    # the lognormal distribution
     median_length: float = 8000.0
     length_sigma: float = 0.8
     min_length: int = 200
@@ -34,24 +31,17 @@ class SimulationSettings:
     per_read: bool = False  # True: a whole molecule is methylated or not. False: every site has its own rate.
     methylated_reads: float = 0.5  # probability that a molecule is methylated, for `per_read`
     site_rates: str = "beta:0.5:0.5"  # distribution of the sites' rates, see `RateMixture.parse`
-    # CpGs at most this many bases apart share their rate and, in a molecule, their state; 0: none do
     linked_within: int = 10
-    # sampling_rate, bases_per_second, dwell_shape: samples per second, mean speed of the pore, and shape of the gamma
-    # distribution of the time per base
     sampling_rate: float = 4000.0
     bases_per_second: float = 450.0
-    dwell_shape: float = 1.6
-    # slow_fraction, slow_factor: share of reads in which every base takes `slow_factor` times longer
+    dwell_shape: float = 1.6  # of the gamma distribution of the time per base
     slow_fraction: float = 0.0
     slow_factor: float = 5.0
-    # deviation of a base's level from the pore model, in units of the model's standard deviation
     level_noise: float = 0.4
     level_correlation: float = 0.0  # correlation of the deviations of one base and the next
-    # "gaussian" or "t7": distribution of the deviations: normal, or Student's with seven degrees of freedom
     level_tails: str = GAUSSIAN
     sample_noise: float = 1.5  # standard deviation of the single samples around a base's level, in pA
-    # correlation of the noise of one sample and the next, from 0 to 0.5; samples further apart are independent
-    sample_correlation: float = 0.0
+    sample_correlation: float = 0.0  # of one sample and the next; samples further apart are independent
     # shift_sd, scale_sd: spread of the reads' shift (pA, mean 0) and scale (mean 1) against the pore model
     shift_sd: float = 5.0
     scale_sd: float = 0.03
@@ -61,10 +51,7 @@ class SimulationSettings:
     reads_per_file: int = 4000  # reads in one fast5 file
     pore: str = "r9"  # one of `CHEMISTRIES`: what the files say, and whose built-in model the signals follow
     meth_model: str | None = None  # a file with the pore model of plain and methylated k-mers to follow instead
-    # shifts of methylated k-mers to follow instead: a file, or numbers in pA for each place, with commas between them
     shifts: str | None = None
-    # shift_spread, level_bias: standard deviations, in pA, of shifts between methylated k-mers (a number, or one for
-    # each place) and of the plain k-mers' levels around the model's
     shift_spread: str | None = None
     level_bias: float = 0.0
     motif: str = "cpg"  # which sites can be methylated: a name, or ``SITE:OFFSET``

@@ -35,7 +35,7 @@ def counted(ratios: np.ndarray) -> RatioCounts:
 
 def advice_of(ratios: np.ndarray, goal: float = 0.02, **controls: np.ndarray):
     given_controls = {state: counted(one) for state, one in controls.items()}
-    return advise(ErrorEstimates.of(counted(ratios), given_controls), goal)
+    return advise(ErrorEstimates(counted(ratios), given_controls), goal)
 
 
 def truly_wrong(ratios: np.ndarray, states: np.ndarray, threshold: float) -> float:
@@ -53,7 +53,7 @@ def test_of_one_state_the_calls_of_the_other_are_what_is_wrong(share: float, str
     assert true <= advice["error_rate"] <= 0.02
     assert f"nearly all seem to be {'' if share else 'un'}methylated" in advice["reasons"][0]
     if stretch == 1.3:
-        estimates = ErrorEstimates.of(counted(ratios), {})
+        estimates = ErrorEstimates(counted(ratios), {})
         assert estimates.at(advice["threshold"])["by_ratios"] < 0.8 * true
 
 
@@ -111,13 +111,13 @@ def test_misfit_comes_first():
     ratios = np.concatenate(
         [rng.uniform(-30, -29, 10_000), rng.uniform(-0.5, 0.5, 10_000), rng.uniform(9, 9.2, 10_000)]
     )
-    found = ErrorEstimates.of(counted(np.round(ratios, 2)), {})
+    found = ErrorEstimates(counted(np.round(ratios, 2)), {})
     assert found.mixture is not None
     assert found.mixture.misfit > 0.05
     assert found.problem is not None
     assert found.problem.startswith("two components do not fit the ratios")
     one_sided = counted(np.round(np.concatenate([rng.uniform(-30, -29, 10_000), rng.uniform(-2, -1, 10_000)]), 2))
-    found = ErrorEstimates.of(one_sided, {})
+    found = ErrorEstimates(one_sided, {})
     assert found.mixture is not None
     if found.mixture.misfit > 0.05:
         assert "do not fit" in str(found.problem)
@@ -128,7 +128,7 @@ def test_components_and_ratios_that_disagree_are_no_advice():
     rng = np.random.default_rng(4)
     states = rng.random(40_000) < 0.5
     ratios = np.round(np.where(states, rng.normal(0.6, 0.2, 40_000), rng.normal(-8, 1.0, 40_000)), 2)
-    found = ErrorEstimates.of(counted(ratios), {})
+    found = ErrorEstimates(counted(ratios), {})
     assert found.mixture is not None
     assert found.mixture.problem is None
     assert abs(found.mixture.weight[1] - found.share) > 0.1
