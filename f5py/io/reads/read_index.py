@@ -71,11 +71,6 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         """Return the names of the first n reads."""
         return [self.index.name(row) for row in range(min(n, len(self)))]
 
-    def lengths(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """Return the bases of each named read, int64, shape (n,); -1 for a missing or empty read."""
-        rows = self.index.rows_of(Names.of(names))
-        return np.where(rows >= 0, self.lengths_of(rows), -1)
-
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the bases of reads by row, int64, shape (n,); 0 for row -1."""
         return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
