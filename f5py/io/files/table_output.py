@@ -106,24 +106,26 @@ def is_csv_header(line: bytes) -> bool:
 @contextmanager
 def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Iterator[TextOutput]:
     """Open a table by `open_output` for tab-separated rows. The name selects CSV by default."""
-    with open_output(path, n_threads) as out, _wrap_table(out, _is_csv(path, is_csv)) as table:
+    with (
+        open_output(path, n_threads) as out,
+        _wrap_table(out, path, is_csv) as table,
+    ):
         yield table
 
 
 @contextmanager
 def complete_table(path: str, n_threads: int, is_csv: bool | None = None) -> Iterator[TextOutput]:
     """Open a table with `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
-    with complete_text_output(path, n_threads) as out, _wrap_table(out, _is_csv(path, is_csv)) as table:
+    with (
+        complete_text_output(path, n_threads) as out,
+        _wrap_table(out, path, is_csv) as table,
+    ):
         yield table
 
 
-def _is_csv(path: str, is_csv: bool | None) -> bool:
-    return is_csv_name(path) if is_csv is None else is_csv
-
-
 @contextmanager
-def _wrap_table(out: TextOutput, is_csv: bool) -> Iterator[TextOutput]:
-    if not is_csv:
+def _wrap_table(out: TextOutput, path: str, is_csv: bool | None) -> Iterator[TextOutput]:
+    if not (is_csv_name(path) if is_csv is None else is_csv):
         yield out
         return
     table = CsvOutput(out)

@@ -81,10 +81,12 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
                 names = list(batch.names)
                 known = dict.fromkeys(names, "")
                 if len(known) < len(names) or not paths.keys().isdisjoint(known):
-                    chosen, again = _first_of_each(names, paths)
+                    first = {name: i for i, name in reversed([*enumerate(names)]) if name not in paths}
+                    chosen = sorted(first.values())
                     if not repeated:
-                        input_warning("readdb", f"{path}: read {again[0]} occurs again; the first counts")
-                    repeated += len(again)
+                        again = next(name for i, name in enumerate(names) if first.get(name) != i)
+                        input_warning("readdb", f"{path}: read {again} occurs again; the first counts")
+                    repeated += len(names) - len(chosen)
                     batch = _reads_of(batch, np.array(chosen, np.int64))
                     names = [names[i] for i in chosen]
                     known = dict.fromkeys(names, "")
@@ -170,19 +172,6 @@ def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
     )
     bases, offsets = gather_slices(batch.bases, batch.offsets[chosen], np.diff(batch.offsets)[chosen])
     return Sequences(names, bases, offsets, comments)
-
-
-def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], list[str]]:
-    """Return the indices of names that are new, also to `known`, and the repeated names."""
-    seen: set[str] = set()
-    chosen, again = [], []
-    for i, name in enumerate(names):
-        if name in seen or name in known:
-            again.append(name)
-        else:
-            seen.add(name)
-            chosen.append(i)
-    return chosen, again
 
 
 def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ()) -> None:

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
@@ -199,15 +199,6 @@ def ready(processes: Iterable[HelperProcess]) -> list[HelperProcess]:
         for process in by_connection.values():
             process.check_time()
     return [by_connection[connection] for connection in found]
-
-
-@contextmanager
-def explain_failed_start() -> Iterator[None]:
-    """Turn an `OSError` into a `SignalError`."""
-    try:
-        yield
-    except OSError as problem:
-        raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
 
 
 @cache

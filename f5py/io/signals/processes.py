@@ -30,7 +30,6 @@ from f5py.io.signals.helper_process import (
     HelperProcess,
     ProcessCrashError,
     answer_each,
-    explain_failed_start,
     ready,
     send,
 )
@@ -244,11 +243,12 @@ class ReaderGroup:
 
     def _start(self) -> None:
         try:
-            with explain_failed_start():
-                for _ in range(self._n_processes):
-                    self.processes.append(_ReaderProcess(self._reader, self._path))
-        except BaseException:
+            for _ in range(self._n_processes):
+                self.processes.append(_ReaderProcess(self._reader, self._path))
+        except BaseException as problem:
             self._end()
+            if isinstance(problem, OSError):
+                raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
             raise
 
     def _end(self) -> None:
