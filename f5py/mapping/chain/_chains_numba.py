@@ -211,8 +211,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
     Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
-    largest priority, a bitmap those nearby. Mostly it is the one with the largest priority of all, which is known: only
-    where it is not do anchors get into the tree.
+    largest priority, a bitmap those nearby.
     """
     x, y = anchors
     f, p = scores
@@ -246,9 +245,6 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         longest = max(longest, (y[i] >> 32) & 0xFF)
     half_gap = 0.5 * np.float64(floats[setting.GAP_PENALTY])
     inserted = 0
-    in_tree = 0
-    top = np.int64(-1)  # active rank of the largest priority, of equal ones the last
-    is_known = True
     st = 0
     st_near = 0
     for i in range(n):
@@ -257,17 +253,14 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
                 r = rank[j]
                 value = f[j] + half_gap * np.float64(np.int64(np.int32(x[j] & _LOW)) + (y[j] & 0xFFFFFFFF))
                 priority[r] = value
-                if top < 0 or value > priority[top] or (value == priority[top] and r > top):
-                    top = r
+                _activate(tree, half, r, priority)
                 _raise_tops(tops, n, r, f[j])
                 near[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
             inserted = i
         while st < i and (
             x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > setting.RMQ_CAPACITY
         ):
-            if st < in_tree:
-                _deactivate(tree, half, rank[st], priority)
-            is_known = is_known and rank[st] != top
+            _deactivate(tree, half, rank[st], priority)
             st += 1
         while st_near < i and (
             x[i] >> _HIGH != x[st_near] >> _HIGH
@@ -281,14 +274,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         parent = np.int64(-1)
         q = y[i] & 0xFFFFFFFF
         high = highs[rank[i]]
-        best = top
-        if not is_known or best < lows[rank[i]] or best >= high:
-            for j in range(max(in_tree, st), inserted):
-                _activate(tree, half, rank[j], priority)
-            in_tree = inserted
-            is_known = True
-            top = tree[1]
-            best = _best_active(tree, half, lows[rank[i]], high, priority)
+        best = _best_active(tree, half, lows[rank[i]], high, priority)
         if best >= 0:
             j = anchor[best]
             gain, difference, exact = _step(x, y, i, j, gap_penalty)
