@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, inflate_block
+from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK, DamagedBlocksError, block_at
+from f5py.io.bytes.c_functions import zlib_functions
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
@@ -23,7 +24,7 @@ _Portion = tuple[bytes, list[tuple[int, int, int]], OSError | None]
 
 def inflate_portions(
     file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
-) -> Generator[bytes, None, None]:
+) -> Generator[memoryview, None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
@@ -81,13 +82,16 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
         yield b"", [], DamagedBlocksError("the file is truncated")
 
 
-def _inflate(portion: _Portion) -> tuple[bytes, OSError | None]:
+def _inflate(portion: _Portion) -> tuple[memoryview, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
+    from f5py.io.bytes._bgzf_numba import inflate_blocks
+
     data, blocks, problem = portion
-    texts = []
-    try:
-        for block in blocks:
-            texts.append(inflate_block(data, block))
-    except DamagedBlocksError as damage:
-        problem = damage
-    return b"".join(texts), problem
+    begins, ends, sizes = np.array(blocks, np.int64).reshape(-1, 3).T
+    offsets = offsets_of(sizes)
+    text = np.empty(offsets[-1], np.uint8)
+    packed = np.frombuffer(data, np.uint8)
+    n_sound = inflate_blocks(zlib_functions(), packed, begins.copy(), ends - FOOTER_SIZE, offsets, text)
+    if n_sound < len(blocks):
+        problem = DamagedBlocksError("a block is damaged")
+    return text[: offsets[n_sound]].data, problem

@@ -9,9 +9,22 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, DamagedBlocksError, first_block, is_bgzf
+from f5py.io.bytes.bgzf_blocks import (
+    END_BLOCK,
+    FOOTER_SIZE,
+    HEADER_SIZE,
+    HEADER_START,
+    MAX_BLOCK,
+    DamagedBlocksError,
+    first_block,
+    is_bgzf,
+)
 from f5py.io.bytes.byte_pieces import read_at
+from f5py.io.bytes.c_functions import pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
+
+#: Bytes of a header with one value in all blocks of most writers: magic, and extra field of one number.
+_FIXED = np.array([0, 1, 2, 3, 10, 11, 12, 13, 14, 15])
 
 
 class BlockReader:
@@ -55,8 +68,33 @@ class BlockReader:
         is_last = blocks + 1 == len(self._text_at)
         ends = np.where(is_last, self.size, self._text_at[np.where(is_last, 0, blocks + 1)])
         offsets = offsets_of(ends - self._text_at[blocks])
-        text = bytearray().join(map(self._inflate, blocks.tolist()))
-        return np.frombuffer(text, np.uint8), offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
+        text = self._inflate_at_once(blocks, offsets)
+        if text is None:
+            text = np.frombuffer(bytearray().join(map(self._inflate, blocks.tolist())), np.uint8)
+        return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
+
+    def _inflate_at_once(self, blocks: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.uint8] | None:
+        """Inflate blocks of the usual header; None if one has another, is damaged, or is the last one."""
+        if not len(blocks) or blocks[-1] + 1 == len(self._packed_at):
+            return None
+        from f5py.io.bytes._bgzf_numba import inflate_blocks, read_stretches
+
+        starts = self._packed_at[blocks]
+        sizes = self._packed_at[blocks + 1] - starts
+        if sizes.min() < HEADER_SIZE + FOOTER_SIZE or sizes.max() > MAX_BLOCK:
+            return None
+        places = offsets_of(sizes)
+        packed = np.empty(places[-1], np.uint8)
+        if not read_stretches(pread_function(), self._descriptor, starts, places, packed):
+            return None
+        headers = packed[places[:-1, None] + np.arange(HEADER_SIZE)]
+        is_usual = (headers[:, _FIXED] == np.frombuffer(HEADER_START, np.uint8)[_FIXED]).all()
+        if not is_usual or (headers[:, -2] + 256 * headers[:, -1].astype(np.int64) + 1 != sizes).any():
+            return None
+        text = np.empty(offsets[-1], np.uint8)
+        footers = places[1:] - FOOTER_SIZE
+        n_sound = inflate_blocks(zlib_functions(), packed, places[:-1] + HEADER_SIZE, footers, offsets, text)
+        return text if n_sound == len(blocks) else None
 
     def _inflate(self, number: int) -> bytes:
         start = int(self._packed_at[number])

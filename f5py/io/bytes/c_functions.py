@@ -4,7 +4,33 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class ZlibFunctions(NamedTuple):
+    """Addresses of zlib's functions and of its version string."""
+
+    begin: int  # of inflateInit2_
+    inflate: int
+    reset: int
+    end: int
+    crc32: int
+    version: int
+
+
+@cache
+def zlib_functions() -> ZlibFunctions:
+    library = zlib_library()
+    library.zlibVersion.restype = ctypes.c_void_p
+    return ZlibFunctions(
+        address_of(library.inflateInit2_), address_of(library.inflate), address_of(library.inflateReset),
+        address_of(library.inflateEnd), address_of(library.crc32), library.zlibVersion(),
+    )  # fmt: skip
+
+
+@cache
+def pread_function() -> int:
+    return address_of(ctypes.CDLL(None).pread)
 
 
 @cache

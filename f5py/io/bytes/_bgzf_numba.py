@@ -1,0 +1,73 @@
+"""Kernels for many BGZF blocks at a time: the interpreter's lock for each of them holds up threads on many cores."""
+
+import numpy as np
+
+from f5py.jit.c_memory import address_of_data, call_with_four, call_with_one, call_with_two, load_uint32
+from f5py.jit.kernel import exact_kernel
+
+#: Size of zlib's z_stream in words, and the words that are set here (zlib.h).
+_STREAM_WORDS, _NEXT_IN, _AVAIL_IN, _NEXT_OUT, _AVAIL_OUT, _TOTAL_OUT = 14, 0, 1, 3, 4, 5
+_RAW, _FINISH, _END = -15, 4, 1
+_LOW = 0xFFFFFFFF
+
+
+@exact_kernel
+def read_stretches(pread, descriptor, starts, offsets, out):
+    """Read stretches of a file, one after the other; return whether all are whole.
+
+    Parameters
+    ----------
+    pread, descriptor : int
+        Address of the function, and the file.
+    starts, offsets : int64, shape (n,), shape (n + 1,)
+        Of the stretches in the file and in `out`.
+    out : uint8, shape (offsets[n],)
+        Filled.
+    """
+    address = address_of_data(out)
+    for i in range(starts.shape[0]):
+        size = offsets[i + 1] - offsets[i]
+        if call_with_four(pread, descriptor, address + offsets[i], size, starts[i]) != size:
+            return False
+    return True
+
+
+@exact_kernel
+def inflate_blocks(zlib, data, begins, footers, offsets, text):
+    """Inflate blocks and check them against their footers; return the number before the first damaged one.
+
+    Parameters
+    ----------
+    zlib : f5py.io.bytes.c_functions.ZlibFunctions
+    data : uint8
+    begins, footers : int64, shape (n,)
+        Of the blocks' compressed texts and of their footers in `data`.
+    offsets : int64, shape (n + 1,)
+        Of the texts, by the footers or an index.
+    text : uint8, shape (offsets[n],)
+        Filled.
+    """
+    stream = np.zeros(_STREAM_WORDS, np.int64)
+    handle = address_of_data(stream)
+    if call_with_four(zlib.begin, handle, _RAW, zlib.version, 8 * _STREAM_WORDS) & _LOW != 0:
+        return 0
+    packed, target = address_of_data(data), address_of_data(text)
+    done = begins.shape[0]
+    for i in range(begins.shape[0]):
+        size = offsets[i + 1] - offsets[i]
+        call_with_one(zlib.reset, handle)
+        stream[_NEXT_IN], stream[_AVAIL_IN] = packed + begins[i], footers[i] - begins[i]
+        stream[_NEXT_OUT], stream[_AVAIL_OUT] = target + offsets[i], size
+        # zlib needs an output byte to detect the end of an empty text
+        if size == 0:
+            stream[_NEXT_OUT], stream[_AVAIL_OUT] = handle + 8 * (_STREAM_WORDS - 1), 1
+        code = call_with_two(zlib.inflate, handle, _FINISH) & _LOW
+        checksum = call_with_four(zlib.crc32, 0, target + offsets[i], size, 0) & _LOW
+        footer = packed + footers[i]
+        is_sound = code == _END and stream[_TOTAL_OUT] == size and checksum == np.int64(load_uint32(footer))
+        if not is_sound or np.int64(load_uint32(footer + 4)) != size:
+            done = i
+            break
+    call_with_one(zlib.end, handle)
+    stream[:] = 0  # a last use: Numba frees an array after that, whatever knows its address
+    return done
