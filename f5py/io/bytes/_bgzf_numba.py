@@ -1,4 +1,7 @@
-"""Kernels for many BGZF blocks at a time: the interpreter's lock for each of them holds up threads on many cores."""
+"""Kernels for many BGZF blocks at a time (SAM specification, section 4.1).
+
+Calls of a library for each block would take the interpreter's lock each time, for which threads wait on many cores.
+"""
 
 import numpy as np
 
