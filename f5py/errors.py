@@ -4,8 +4,6 @@ Every message is one line with the fault, its place, and the remedy; the command
 prints it as it is and exits with status 1, or with 2 for wrong usage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -11,8 +11,6 @@ vectors of 16 lanes and one of 4 cover a band. Cells of minus infinity around ea
 The traceback needs two bits a cell, "from the left" and "from above": the vectors' comparison masks, stored unchanged.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

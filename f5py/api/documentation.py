@@ -1,7 +1,5 @@
 """Documentation and signature of the functions for commands."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Collection

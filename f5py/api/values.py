@@ -3,8 +3,6 @@
 Tables are those of Arrow, as a whole or as streams, and the frames of pandas, Polars and others.
 """
 
-from __future__ import annotations
-
 import io
 import operator
 import os

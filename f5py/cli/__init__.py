@@ -1,7 +1,5 @@
 """The ``f5py`` command: a group of lazily imported subcommands and one place that reports errors."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """The commands: names, and the parts of their help besides options."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """``f5py compile``: compile ahead of the first run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """``f5py demo``: from simulated signals to methylation frequencies, checked against the truth."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path

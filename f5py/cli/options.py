@@ -3,8 +3,6 @@
 As with getopt, names may be abbreviated, and some options have an optional value.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shlex

@@ -6,8 +6,6 @@ lock of an event or a queue, which its own code does, too: the thread at the oth
 end of the run with it. A waiting call is ended at once.
 """
 
-from __future__ import annotations
-
 import _thread
 import os
 import queue

@@ -1,7 +1,5 @@
 """One-line messages for the usage errors of click."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches

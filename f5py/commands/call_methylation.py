@@ -1,7 +1,5 @@
 """Methylation calling: ``f5py call-methylation``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Comparison of the events of two samples by position or k-mer: ``f5py compare``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Event alignment to the reference: ``f5py eventalign``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls of single reads as one table: ``f5py extract``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Check of indexed reads for signals that can be read: ``f5py fast5-check``."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Check of GPUs: ``f5py gpu-check``."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

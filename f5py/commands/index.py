@@ -4,8 +4,6 @@ The files are those of f5c and nanopolish: ``<reads>.index`` (the sequences as F
 and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read name, tab, signal file).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Outputs of several runs or windows as one file: ``f5py merge``."""
 
-from __future__ import annotations
-
 import os
 
 from f5py.errors import UsageError

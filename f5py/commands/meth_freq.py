@@ -1,7 +1,5 @@
 """Tables of methylation frequencies: ``f5py meth-freq`` and ``f5py freq-merge``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import nullcontext

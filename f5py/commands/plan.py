@@ -1,7 +1,5 @@
 """Plans of runs in parts, and their parts: ``f5py plan``, ``f5py run-part`` and ``f5py finish``."""
 
-from __future__ import annotations
-
 import heapq
 import os
 from contextlib import closing

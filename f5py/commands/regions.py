@@ -1,7 +1,5 @@
 """Methylation of regions by sample: ``f5py regions``."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

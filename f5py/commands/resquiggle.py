@@ -1,7 +1,5 @@
 """Alignment of signals to the reads' own bases: ``f5py resquiggle``."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Simulated molecules, signals, basecalls, alignments and their methylation: ``f5py simulate``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Summary of calls, and advice on a threshold: ``f5py summary``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, cast
 

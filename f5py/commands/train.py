@@ -1,7 +1,5 @@
 """Training of a pore model with control reads: ``f5py train``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import ExitStack, closing

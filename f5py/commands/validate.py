@@ -1,7 +1,5 @@
 """Comparison of calls or frequencies with the truth: ``f5py validate``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict, cast

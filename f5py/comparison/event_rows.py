@@ -1,7 +1,5 @@
 """Level and dwell time of every read and position, collapsed from event tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 

@@ -9,8 +9,6 @@ Mann-Whitney test: U counts the pairs in which the first sample's value is great
 by the normal approximation with corrections for continuity and ties.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Base stage of all signal commands: events, scaling, and the alignment of events to the read's bases."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

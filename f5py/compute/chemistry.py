@@ -1,7 +1,5 @@
 """Chemistry of the signals, from options and from the metadata of signal files."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

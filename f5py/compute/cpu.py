@@ -4,8 +4,6 @@ After event detection a read is scaled, aligned to its bases and recalibrated in
 stages, the short ones would wait for threads that are busy with long stages of other batches.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

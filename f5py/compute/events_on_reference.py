@@ -1,7 +1,5 @@
 """Compute stage of eventalign."""
 
-from __future__ import annotations
-
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import RunCounts

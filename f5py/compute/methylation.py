@@ -1,7 +1,5 @@
 """Compute stage of methylation calling."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compute stages of training: k-mer sums of events, and calls of held-out reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

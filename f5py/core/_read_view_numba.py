@@ -1,7 +1,5 @@
 """Kernel's view of a read of a batch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

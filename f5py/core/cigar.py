@@ -1,7 +1,5 @@
 """CIGAR operations as in BAM: length << 4 | operation (SAM specification, section 4.2)."""
 
-from __future__ import annotations
-
 MATCH, INSERTION, DELETION, REFERENCE_SKIP, SOFT_CLIP, HARD_CLIP, PADDING, EQUAL, MISMATCH = range(9)
 
 

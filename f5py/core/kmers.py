@@ -1,7 +1,5 @@
 """Codes and ranks of k-mers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

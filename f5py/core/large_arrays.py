@@ -1,7 +1,5 @@
 """Large arrays with memory of their own, recycled during a run."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import threading

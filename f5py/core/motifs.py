@@ -6,8 +6,6 @@ other motifs, such as CHG, a record shows only the sites of its own strand. A si
 its occurrence on the forward strand.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Offsets of concatenated arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 

@@ -3,8 +3,6 @@
 Sources of the formats: NumPy, numpy/lib/format.py (versions 1.0 to 3.0), and PKWARE's APPNOTE.TXT for ``.npz``.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import zipfile

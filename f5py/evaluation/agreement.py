@@ -1,7 +1,5 @@
 """Agreement of calls and frequencies with the truth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ In each sample a read has a Poisson weight of mean 1 from a hash of its name. So
 read may be anywhere, and memory does not grow with the calls.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

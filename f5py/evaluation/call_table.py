@@ -1,7 +1,5 @@
 """Columns of tables of calls, read piece by piece."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO

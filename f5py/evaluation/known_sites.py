@@ -1,7 +1,5 @@
 """Methylation frequencies of single sites from bedMethyl, tables of meth-freq, or simulations."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import chain
 from typing import Any, NamedTuple

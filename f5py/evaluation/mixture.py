@@ -6,8 +6,6 @@
   expectation maximization. They must fit, lie on both sides of 0 and apart, and both hold calls.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Histograms of log-likelihood ratios in hundredths, the resolution of tables of calls."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

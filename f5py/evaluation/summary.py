@@ -1,7 +1,5 @@
 """Summary of a table of calls by ratio, read, group and sequence context, in constant memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ Only controls show how many calls are wrong. Without them an assumption is neede
 * Otherwise there is no advice.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

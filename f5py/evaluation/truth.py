@@ -1,7 +1,5 @@
 """True states of called sites, by site or by read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

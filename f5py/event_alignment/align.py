@@ -5,8 +5,6 @@ hidden Markov model over the k-mers of the reference assigns these events. The f
 block begins where they end. A new segment begins after an intron, and in a new window.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

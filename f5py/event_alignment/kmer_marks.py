@@ -1,7 +1,5 @@
 """Marks of reference k-mers as found in the read, and rows for the k-mers that its events skip."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -11,8 +11,6 @@ three current diagonals follows cells of minus infinity. No valid cell depends o
 The traceback needs only the comparisons that chose each cell's predecessor: one bit each, sixteen cells in a word.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

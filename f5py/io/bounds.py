@@ -1,7 +1,5 @@
 """Range checks of numbers from files."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Checks of the outputs that options name."""
 
-from __future__ import annotations
-
 import os
 
 from f5py.errors import OutputFileError, UsageError

@@ -1,7 +1,5 @@
 """Access to C memory and C functions from compiled code."""
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types

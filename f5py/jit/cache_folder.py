@@ -1,7 +1,5 @@
 """Cache folders of the user, and checksummed files of compiled code."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

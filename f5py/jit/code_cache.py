@@ -4,8 +4,6 @@ Numba loads cached code with pickle, which can run anything, and checks only the
 belong to this user, only writable by them, and a digest of all sources is in its name.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

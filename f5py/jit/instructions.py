@@ -3,8 +3,6 @@
 Other modules import Numba's and LLVM's builders of intrinsics from here, after the code cache is set up.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -3,8 +3,6 @@
 Importing this module imports Numba, so modules with kernels are imported by commands that run.
 """
 
-from __future__ import annotations
-
 import resource
 from functools import wraps
 from pathlib import Path

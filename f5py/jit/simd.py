@@ -31,8 +31,6 @@ Functions for kernels; arrays are one-dimensional and contiguous:
 NaN and infinities are valid: minus infinity means "impossible" in scores.
 """
 
-from __future__ import annotations
-
 import platform
 
 from llvmlite import ir

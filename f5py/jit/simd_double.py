@@ -15,8 +15,6 @@
 ``exponent(v)``                      floor(log2(v)) as a double, for positive normal v; -1023 for zero
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 from numba.core import types
 

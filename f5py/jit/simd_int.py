@@ -24,8 +24,6 @@ Vectors of 64 bytes, with the same operations by lane:
 ``from_behind(v)``                      each lane from the next one, the last from the first
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 from numba.core import cgutils, types
 

@@ -1,7 +1,5 @@
 """Foundations of vector types: memory layout and operations by lane."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -6,8 +6,6 @@ others. Whoever takes a stage locks it: two first runs at the same time share th
 everything else.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Map reads to a reference: the command ``f5py map``."""
 
-from __future__ import annotations
-
 import os
 
 from f5py.io.arrow.text_input import check_read_once

@@ -4,8 +4,6 @@ The file begins with its version, the size of a header and that header as JSON, 
 page. Checksums of all that, block by block, are at its end, with one of their own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The options of ``f5py map``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 The meaning and the defaults are those of minimap2 2.24 (Li, Bioinformatics 34:3094, 2018, and 37:4572, 2021).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Progress of long work: a bar on a terminal, or calls of a function for callers from Python."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

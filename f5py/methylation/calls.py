@@ -6,8 +6,6 @@ methylated. The difference of the two log-likelihoods is the call. `f5py.methyla
 sites.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of site groups; see `f5py.methylation.calls`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Search for the site groups of reads; see `f5py.methylation.calls`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

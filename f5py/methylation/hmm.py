@@ -52,8 +52,6 @@ lost.
 Densities of Student's t never become zero in single precision; those of Gaussian noise do, as those of independent one.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Overlapping alignments of the same read: at every site a read counts once."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

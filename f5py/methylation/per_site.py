@@ -41,8 +41,6 @@ A group of one site has the likelihoods of the group's call. The called sites ar
 overlap each other only for users' motifs; each has its own state.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

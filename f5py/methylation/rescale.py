@@ -14,8 +14,6 @@ times the median absolute residual. Five rounds suffice. var is the standard dev
 fewer k-mers than recalibration needs keep their fit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

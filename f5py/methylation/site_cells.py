@@ -1,7 +1,5 @@
 """Cells of a pack of windows: layout, densities, states and memory; see `f5py.methylation.site_hmm`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

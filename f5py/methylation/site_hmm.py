@@ -22,8 +22,6 @@ With independent noise an event has one density in a k-mer and lane. With correl
 preceding state (`f5py.methylation.hmm`), so flows from match states are separate from others.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Number of cores that this process may use."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from functools import cache

@@ -1,7 +1,5 @@
 """The options of the commands that count calls by site."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from f5py.options.declaration import Group, Kind, argument, flag, option, options_class

@@ -1,7 +1,5 @@
 """Formats that names of outputs ask for."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The options of the commands that draw."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class

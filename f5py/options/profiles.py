@@ -1,7 +1,5 @@
 """Named sets of options for kinds of machines, and profile files."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

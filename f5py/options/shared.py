@@ -1,7 +1,5 @@
 """Options that several commands have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

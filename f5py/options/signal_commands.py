@@ -1,7 +1,5 @@
 """The options of commands on signals, whole or in parts, and of commands on a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, refused

@@ -1,7 +1,5 @@
 """The options of the commands for tables of calls, indices, simulated data and this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from f5py.errors import UsageError

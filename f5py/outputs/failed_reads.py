@@ -1,7 +1,5 @@
 """List of the failed reads with their causes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text outputs, formatted by several threads and written in order, with developers' tables."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from itertools import pairwise

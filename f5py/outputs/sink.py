@@ -4,8 +4,6 @@ A recipe (`f5py.runs.recipe`) names the sinks of a command. In a run in parts ev
 store files in the part's folder; at the end those of the whole run append the parts in order.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack

@@ -1,7 +1,5 @@
 """Flow of a run: batches are loaded, computed and written concurrently, with progress messages."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """Opening and checking the inputs of a run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import ExitStack

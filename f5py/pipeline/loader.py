@@ -1,7 +1,5 @@
 """First stage: alignment records, reads, reference segments and signals become batches."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence

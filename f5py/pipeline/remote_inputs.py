@@ -1,7 +1,5 @@
 """Local folder of a run's remote inputs."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Loader of unmapped reads from a sequence file."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

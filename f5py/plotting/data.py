@@ -1,7 +1,5 @@
 """Data of a plot of a read, from a computed batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

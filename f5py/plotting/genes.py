@@ -1,7 +1,5 @@
 """Genes of a locus, from a BED, GFF or GTF file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePath
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Viewers of a read and of a locus: self-contained HTML with a drawing to zoom and pan in."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Data of a plot of several reads' signals over the same bases of the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

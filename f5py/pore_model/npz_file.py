@@ -5,8 +5,6 @@ They have ``current.mean`` and ``current.stdv`` (perhaps empty) by k-mer, normal
 src/uncalled4/pore_model.py.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -13,8 +13,6 @@ They have a line for each position of the methylated base in the k-mer::
 `pyrimidine_before` is added if the preceding base is C or T, and subtracted if it is A or G. All numbers are in pA.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -8,8 +8,6 @@ levels only, as the manufacturer publishes them, are completed from the built-in
 shifts (`f5py.pore_model.shift_file`) is expanded.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """Axes of charts: names, bounds and ticks at round numbers."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Charts of reports, drawn as SVG in HTML or with matplotlib."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO

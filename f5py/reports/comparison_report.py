@@ -1,7 +1,5 @@
 """Report of `f5py compare`: levels of two samples against each other, and the most different places."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports of `f5py summary`, `validate` and `compare`: text, JSON, a page or a figure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Report of a run over signals as a self-contained HTML page, and the parts of such pages."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Report of a run as HTML, or as JSON for scripts and MultiQC."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Text and charts of `f5py summary`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small charts as SVG for HTML pages, without libraries; values that are not finite are not drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby, pairwise

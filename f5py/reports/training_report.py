@@ -1,7 +1,5 @@
 """Report of a training as a self-contained HTML page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from html import escape

@@ -1,7 +1,5 @@
 """Engines for the parts of a plan: this process, or workers of dask or Slurm."""
 
-from __future__ import annotations
-
 import gc
 import shlex
 import shutil

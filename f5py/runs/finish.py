@@ -1,7 +1,5 @@
 """End of a run in parts: concatenate the parts into the final outputs."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Fit of the shifts of methylated k-mers to unlabeled reads: ``f5py train --unlabeled``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

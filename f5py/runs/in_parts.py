@@ -1,7 +1,5 @@
 """Runs in parts: plan, compute unfinished parts, and join."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Reads without alignments are mapped before the run that needs them."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack
 from dataclasses import replace

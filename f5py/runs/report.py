@@ -1,7 +1,5 @@
 """Report of a run for ``--report``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

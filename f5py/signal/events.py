@@ -5,8 +5,6 @@ short and a long window, and a peak detector on each. A strong short peak silenc
 peaks are the event boundaries. Single and double precision are mixed as in f5c: boundaries depend on exact comparisons.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 import numpy as np

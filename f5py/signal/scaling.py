@@ -5,8 +5,6 @@ k-mers of the read. After it they come from weighted least squares over the alig
 the model's standard deviations.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Simulated raw signal and basecalls of a molecule, with their true alignment."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reference of the simulated reads, random or from a FASTA file, as one flat array of base codes."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pore models of simulated signals: levels that deviate from those of a caller."""
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 

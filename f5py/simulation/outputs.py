@@ -1,7 +1,5 @@
 """Files of a simulated data set, written atomically as a folder."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Sequenced molecules: their places, lengths and strands."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rows of bedMethyl tables with 18 columns, as written by f5py and modkit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 

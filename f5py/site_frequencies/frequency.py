@@ -4,8 +4,6 @@ A call counts if its absolute log-likelihood ratio reaches a threshold, and is m
 in f5c, the threshold is not multiplied by the number of motifs in a group; nanopolish does so.
 """
 
-from __future__ import annotations
-
 import re
 from typing import BinaryIO, NamedTuple
 

@@ -1,7 +1,5 @@
 """Merging of tables of methylation frequencies, as if their calls were counted together."""
 
-from __future__ import annotations
-
 from typing import BinaryIO, NoReturn
 
 import numpy as np

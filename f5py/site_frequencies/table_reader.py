@@ -1,7 +1,5 @@
 """Reading of tab-separated tables by compiled loops, with Python's checks of unusual rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import BinaryIO, NoReturn

@@ -5,8 +5,6 @@ An address holds no reference: the array must be an argument of the kernel or be
 checked and no alignment is needed.
 """
 
-from __future__ import annotations
-
 from f5py.jit.instructions import cgutils, intrinsic, ir, types
 from f5py.jit.vectors import broadcast, emits
 

@@ -1,7 +1,5 @@
 """Encoding of text that need not be valid UTF-8."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -1,7 +1,5 @@
 """Deferred handling of Ctrl-C, and interruptible waits."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

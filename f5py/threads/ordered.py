@@ -1,7 +1,5 @@
 """Threads with ordered results: prefetching, and a pool."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

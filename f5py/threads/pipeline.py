@@ -1,7 +1,5 @@
 """Load, compute and write concurrently, over bounded queues, in input order."""
 
-from __future__ import annotations
-
 import queue
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Other Python processes that are started anew."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ In pile-ups, other reads share the sites and k-mers of a held-out read, so that 
 held out there, in all reads; elsewhere whole reads are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparison of a trained model with its start on held-out data."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

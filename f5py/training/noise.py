@@ -8,8 +8,6 @@ The likelihood is computed at the knots of a grid of both correlations, for eith
 logarithm is the polynomial through them, searched in steps of a hundredth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple

@@ -11,8 +11,6 @@ means: no better than no methylation. The first stage has a shift for each place
 one it may differ between a purine and a pyrimidine before that base.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Levels from the sums of a round: weighted moments, shrunk towards a prior of similar k-mers."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ One judges how a batch used the GPU's memory, the other whether CPU threads and 
 (Gamaarachchi et al., BMC Bioinformatics 21:343, 2020).
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import Counter

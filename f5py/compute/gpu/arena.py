@@ -5,8 +5,6 @@ With C_R bytes per base, C_E per event, C_S per sample and M bytes of memory, X 
 (equations 1 to 4 of Gamaarachchi et al., BMC Bioinformatics 21:343, 2020, extended to samples).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 # Bytes of each array per element; a read of b bases and e events has about b + e bands.

@@ -6,8 +6,6 @@ computed by the CPU threads meanwhile, with the same bytes as result. After a fa
 CPU threads compute the batch and all that follow.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ and events, scaling and alignment stay on the device. Every step is queued in th
 CPU threads work on their reads meanwhile.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Buffers of a batch on the device, and the pinned host buffers that fill them."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import time

@@ -1,7 +1,5 @@
 """Detection of usable GPUs, the errors of missing ones, and their start in threads."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Expected work of a run, estimated from file sizes."""
 
-from __future__ import annotations
-
 import os
 
 from f5py.io.signals.search import walk_folder

@@ -4,8 +4,6 @@ Batches come from several threads, and each uses a part, so that one is packed w
 failure of the device the CPU threads do its work.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable, Iterator

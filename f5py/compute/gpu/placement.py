@@ -1,7 +1,5 @@
 """Placement of a batch's reads on a GPU and the CPU threads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol

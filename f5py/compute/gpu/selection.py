@@ -1,7 +1,5 @@
 """Scheduling of batches on the CPU threads and on GPUs that start during the run."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Synthetic batch for comparing a GPU with the CPU threads."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Sources and compiled modules of the CUDA kernels."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Access to pyarrow, an optional package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Validated reading of Parquet tables of any origin."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager

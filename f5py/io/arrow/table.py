@@ -1,7 +1,5 @@
 """Arrow tables and Parquet files from columns of arrays."""
 
-from __future__ import annotations
-
 import io
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,6 @@ Kernels of records take `data`, uint8; `starts`, int64, the offset of each recor
 int64, record indices. They fill arrays with an element for each record.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Decompression of BAM files in threads."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import BinaryIO

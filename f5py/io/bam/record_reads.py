@@ -1,7 +1,5 @@
 """Basecalled reads from alignment records."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Random access to BGZF files through their ``.gzi`` block index (SAM specification, section 4.1)."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Output compressed as BGZF, which tabix, samtools and gzip read."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Byte streams: from an iterator, by whole lines, at an offset."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Addresses of C functions for compiled code."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Detection of changes of an input file while it is read."""
 
-from __future__ import annotations
-
 import os
 
 from f5py.errors import InputFileError

@@ -1,7 +1,5 @@
 """Forwarding of a non-seekable BGZF stream to a library, with a check of its end block."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Output files that appear under their names only when they are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast

@@ -1,7 +1,5 @@
 """Optional services of file systems: syncing, free space, temporary folders."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Inputs of running commands, protected from being overwritten."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable, Iterator

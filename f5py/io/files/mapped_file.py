@@ -4,8 +4,6 @@ A file rewritten in place shows its new bytes at once, and access beyond the end
 Readers call `check` before they use a result, and a handler turns the signal into an error of one line.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -1,7 +1,5 @@
 """In-memory files for libraries that need a file."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Access to files below an untrusted folder: no links are followed, only regular files are opened."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

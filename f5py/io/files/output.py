@@ -1,7 +1,5 @@
 """Outputs for results: standard output, pipes or files."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Runner of pysam's samtools commands."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Formats of signal files, recognized by their first bytes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Table outputs: tab-separated or CSV."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

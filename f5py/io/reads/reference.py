@@ -1,7 +1,5 @@
 """Reference sequences with resolved ambiguity codes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from contextlib import ExitStack, closing, suppress

@@ -1,7 +1,5 @@
 """Diagnosis of references that htslib refuses without a reason."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Cache of whole copies of remote files."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

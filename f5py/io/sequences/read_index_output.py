@@ -1,7 +1,5 @@
 """Writer of the index of basecalled reads; `f5py.io.reads.read_index` reads it."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Batches of reads or contigs from FASTA, FASTQ and alignment files such as unaligned BAM."""
 
-from __future__ import annotations
-
 import os
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reader of mixed fast5 and POD5 files."""
 
-from __future__ import annotations
-
 from f5py.io.files.signal_format import file_kind
 from f5py.io.signals.source import FileReader, SignalFile
 

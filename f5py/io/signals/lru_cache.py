@@ -1,7 +1,5 @@
 """Caches of recently used objects, such as open files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

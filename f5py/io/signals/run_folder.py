@@ -1,7 +1,5 @@
 """Finished files in a folder that a sequencer or basecaller is writing."""
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 

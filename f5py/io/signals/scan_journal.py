@@ -1,7 +1,5 @@
 """Journal of a fast5 scan, to resume an interrupted one."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

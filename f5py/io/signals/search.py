@@ -4,8 +4,6 @@ Links to folders are followed, but not in circles. A folder that cannot be liste
 be lost silently. Names beginning with ``._`` are macOS metadata.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 

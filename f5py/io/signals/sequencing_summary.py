@@ -1,7 +1,5 @@
 """Signal files of reads from a basecaller's sequencing summary."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ The part's signal is ``parent[sp : sp + ns]``. Source: dorado, documentation/SAM
 nanoporetech/dorado issue 1613, according to which versions before 2.1.0 count `sp` some samples too early.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

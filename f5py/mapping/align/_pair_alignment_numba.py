@@ -1,7 +1,5 @@
 """The jitted call of the aligner for two stretches; see `f5py.mapping.align.base_alignment`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Jitted loops that say which stretches of a hit are aligned; see `f5py.mapping.align.base_alignment`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

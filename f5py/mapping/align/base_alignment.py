@@ -26,8 +26,6 @@ bonus. Hits are aligned for both strands of the transcript, and the better align
 has it cell by cell.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

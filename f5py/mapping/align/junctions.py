@@ -1,7 +1,5 @@
 """Annotated introns, of which spliced alignments get a bonus at each site."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

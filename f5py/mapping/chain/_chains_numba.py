@@ -1,8 +1,6 @@
 """Jitted loops that cut chains out of scored anchors, and join chains over long gaps; see `chaining`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

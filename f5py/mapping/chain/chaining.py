@@ -9,8 +9,6 @@ then joined over gaps of up to the long bandwidth (Li, Bioinformatics 37:4572, 2
 read; for that part see `_chains_numba`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_inner, exact_kernel

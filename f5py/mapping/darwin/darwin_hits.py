@@ -7,8 +7,6 @@ one the query, the one with the most equal columns is written.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

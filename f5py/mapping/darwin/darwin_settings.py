@@ -1,7 +1,5 @@
 """Settings of D-SOFT and GACT: those of GPU Darwin, and f5py's corrections."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

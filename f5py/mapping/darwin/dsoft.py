@@ -11,8 +11,6 @@ among them, so f5py spreads them over the read.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

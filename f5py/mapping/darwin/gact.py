@@ -23,8 +23,6 @@ have not begun have bases that equal nothing: their scores are 0, as those of th
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Mapping with a GPU for seeds, chains and base alignment, and CPU threads for the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from f5py.compute.gpu.arena import memory_fraction

@@ -7,8 +7,6 @@ other, and the CPU threads meanwhile score the longest segments, if they are fas
 fit into a part. Arithmetic is in whole numbers, so the results are the same on both.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Checks of a GPU's mapping kernels: each raises if the results of device and CPU differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from f5py.compute.gpu.device import GpuDevice

@@ -6,8 +6,6 @@ make anchors, as for their own (`f5py.mapping.mem.mem_seeds`). The CPU threads s
 is in whole numbers, so the results are the same on both.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

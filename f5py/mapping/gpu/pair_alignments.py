@@ -6,8 +6,6 @@ no better path leaves it. `align_hits` uses these results and aligns all other s
 from scores that drop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ more bases than there is room for, or with hardly any candidates, is left to the
 integers, so GPU and CPU give the same result.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ A hit is primary if no better one covers most of its part of the read. The rules
 equal hits, which a hash of the read's name decides.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

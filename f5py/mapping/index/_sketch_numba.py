@@ -1,8 +1,6 @@
 """Jitted loops that find minimizers; see `f5py.mapping.index.seeds`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ A part has the names and lengths of its contigs, its minimizers by bucket, and i
 and nothing is aligned. There are no checksums. Buckets are passed over: the same minimizers follow from the bases.
 """
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -4,8 +4,6 @@ Blocks of 64 bases that have unknown ones are marked; of these there is a mask.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

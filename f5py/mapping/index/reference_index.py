@@ -5,8 +5,6 @@ base, and 8 bytes for each seed and each distinct one.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -16,8 +16,6 @@ at most 512 MiB, and less than 32 bytes a base. Twice the places and one byte a 
 """
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

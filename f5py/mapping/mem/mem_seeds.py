@@ -9,8 +9,6 @@ minimizers.
 """
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

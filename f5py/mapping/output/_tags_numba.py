@@ -1,8 +1,6 @@
 """Tags of alignments: MD and cs strings, divergence, other hits."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 import f5py.mapping.hit_table as column

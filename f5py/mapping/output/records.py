@@ -1,8 +1,6 @@
 """Mapped reads as BAM records or PAF lines."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

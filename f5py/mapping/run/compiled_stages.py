@@ -1,7 +1,5 @@
 """Stages of the mapper that a first run compiles ahead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

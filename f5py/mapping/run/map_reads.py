@@ -1,7 +1,5 @@
 """Map reads to a reference, from checked options to files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing

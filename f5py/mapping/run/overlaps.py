@@ -1,7 +1,5 @@
 """Overlaps of reads among themselves, by D-SOFT and GACT."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Report of ``f5py map``: JSON, and a self-contained HTML page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

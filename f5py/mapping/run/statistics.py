@@ -1,7 +1,5 @@
 """Distributions and sums by contig for the report of ``f5py map``."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.compute.statistics import LENGTH_EDGES

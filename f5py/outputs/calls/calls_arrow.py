@@ -1,7 +1,5 @@
 """Methylation calls as a Parquet file or Arrow tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

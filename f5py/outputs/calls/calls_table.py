@@ -1,7 +1,5 @@
 """Text table of methylation calls."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Tags MM, ML and MN are those of the SAM optional fields specification. Bases tha
 (``?``): f5py calls only sites of its motif, and not all of those.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

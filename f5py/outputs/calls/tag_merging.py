@@ -5,8 +5,6 @@ both motifs has the call of the first. Of a record's tags, entries of the run's 
 entries with several codes, and all others stay unchanged.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Event table as a Parquet file or Arrow tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

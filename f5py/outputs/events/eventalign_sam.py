@@ -1,7 +1,5 @@
 """Event alignment as SAM, in two layouts."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 

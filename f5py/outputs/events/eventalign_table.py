@@ -3,8 +3,6 @@
 Columns, precision and order are those of f5c's ``eventalign``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs of ``eventalign`` besides its table: PAF, BAM, summary of the reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

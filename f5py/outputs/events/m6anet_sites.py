@@ -5,8 +5,6 @@ a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) with event
 rounded as in the event table, the input of ``m6anet dataprep`` (2.0.1).
 """
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Rows of the event table as arrays, for binary outputs."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Merge tables of one kind by concatenating their rows."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Outputs of ``f5py resquiggle``: the samples of every k-mer of a read, as a table or as PAF."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.batch import ReadBatch

@@ -4,8 +4,6 @@ A string is a sequence of tokens: ``n,`` assigns the next n samples to the next 
 ``nI`` n samples. PAF and SAM of event alignment and the PAF of resquiggle have them (format of f5c).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -11,8 +11,6 @@ at the modified base of the forward strand.
 Rows are sorted by chromosome name (bytes) and position, whatever the order of the reads.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.parse

@@ -1,7 +1,5 @@
 """Slurm script for the parts of a plan."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

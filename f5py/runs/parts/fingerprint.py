@@ -1,7 +1,5 @@
 """Fingerprints of inputs, for detecting changes after planning."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Base class of the results of an arena part."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

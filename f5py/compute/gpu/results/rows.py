@@ -1,7 +1,5 @@
 """Alignment of a batch's events to the reference on a GPU."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

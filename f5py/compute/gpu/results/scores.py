@@ -1,7 +1,5 @@
 """Scores of the site groups of a batch's reads on a GPU."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of the single sites of a batch's groups on a GPU."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ MM is a list of entries ``C+m?,2,0,5;``: base, strand, codes, meaning of unliste
 skip before each call. ML has a byte per call and code.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ The tags are those of `f5py.io.bam.modifications.modified_sites`, with the same 
 list has no row.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

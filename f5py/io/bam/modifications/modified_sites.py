@@ -8,8 +8,6 @@ An ML value N means the probability (N + 0.5) / 256. The rest to 1 is the probab
 most probable of wanted, other and no modification, and fails below the threshold.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Search of folders for fast5 files, and of files for read names."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Reader and index of POD5 files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """UUIDs of POD5 reads as bytes and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 pysam's zlib is always present; zstd, part of the common distributions, is loaded only for files that need it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -4,8 +4,6 @@ An index is ``SLOW5IDX``, a byte 1, the file's version and zeros up to byte 64. 
 read name (2 bytes), the name, and the record's file offset and size (8 bytes each). It ends with ``XDI5WOLS``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import NamedTuple
