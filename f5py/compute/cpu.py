@@ -18,8 +18,7 @@ from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.event_alignment.align import RowOffload
-from f5py.io.bytes.c_functions import clock_function
-from f5py.jit.c_memory import address_of_data, call_with_two
+from f5py.jit.c_memory import address_of_data, call_with_two, clock_function
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation.calls import ScoreOffload

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.io.bytes._bgzf_numba import inflate_blocks
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK, DamagedBlocksError, block_at
-from f5py.io.bytes.c_functions import zlib_functions
+from f5py.jit.c_memory import zlib_functions
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
@@ -82,8 +83,6 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
 
 def _inflate(portion: _Portion) -> tuple[memoryview, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
-    from f5py.io.bytes._bgzf_numba import inflate_blocks
-
     data, blocks, problem = portion
     begins, ends, sizes = np.array(blocks, np.int64).reshape(-1, 3).T
     offsets = offsets_of(sizes)

@@ -41,7 +41,7 @@ def inflate_blocks(zlib, data, begins, footers, offsets, text):
 
     Parameters
     ----------
-    zlib : f5py.io.bytes.c_functions.ZlibFunctions
+    zlib : f5py.jit.c_memory.ZlibFunctions
     data : uint8
     begins, footers : int64, shape (n,)
         Of the blocks' compressed texts and of their footers in `data`.

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
+from f5py.io.bytes._bgzf_numba import inflate_blocks, read_stretches
 from f5py.io.bytes.bgzf_blocks import (
     END_BLOCK,
     FOOTER_SIZE,
@@ -18,8 +19,8 @@ from f5py.io.bytes.bgzf_blocks import (
     is_bgzf,
 )
 from f5py.io.bytes.byte_pieces import read_at
-from f5py.io.bytes.c_functions import pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
+from f5py.jit.c_memory import pread_function, zlib_functions
 
 #: Bytes of a header with one value in all blocks of most writers: magic, and extra field of one number.
 _FIXED = np.array([0, 1, 2, 3, 10, 11, 12, 13, 14, 15])
@@ -75,8 +76,6 @@ class BlockReader:
         """Inflate blocks of the usual header; None if one has another, is damaged, or is the last one."""
         if not len(blocks) or blocks[-1] + 1 == len(self._packed_at):
             return None
-        from f5py.io.bytes._bgzf_numba import inflate_blocks, read_stretches
-
         starts = self._packed_at[blocks]
         sizes = self._packed_at[blocks + 1] - starts
         if sizes.min() < HEADER_SIZE + FOOTER_SIZE or sizes.max() > MAX_BLOCK:

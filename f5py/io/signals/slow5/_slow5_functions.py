@@ -10,7 +10,7 @@ import sys
 from typing import Any, NamedTuple
 
 from f5py.errors import MissingDependencyError
-from f5py.io.bytes.c_functions import address_of, zlib_library
+from f5py.jit.c_memory import address_of, zlib_library
 
 #: Record compressions, numbered as in headers.
 NO_PRESS, ZLIB, ZSTD = 0, 1, 2
