@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bytes._bgzf_numba import inflate_blocks
-from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK, DamagedBlocksError, block_at
-from f5py.jit.c_memory import zlib_functions
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
@@ -84,11 +83,7 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
 def _inflate(portion: _Portion) -> tuple[memoryview, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
     data, blocks, problem = portion
-    begins, ends, sizes = np.array(blocks, np.int64).reshape(-1, 3).T
-    offsets = offsets_of(sizes)
-    text = np.empty(offsets[-1], np.uint8)
-    packed = np.frombuffer(data, np.uint8)
-    n_sound = inflate_blocks(zlib_functions(), packed, begins.copy(), ends - FOOTER_SIZE, offsets, text)
+    text, n_sound = inflate_blocks(data, blocks)
     if n_sound < len(blocks):
         problem = DamagedBlocksError("a block is damaged")
-    return text[: offsets[n_sound]].data, problem
+    return text.data, problem

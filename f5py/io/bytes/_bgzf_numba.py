@@ -4,8 +4,18 @@ Calls of a library for each block would take the interpreter's lock each time, f
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from f5py.jit.c_memory import address_of_data, call_with_four, call_with_one, call_with_two, load_uint32
+from f5py.core.offsets import offsets_of
+from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE
+from f5py.jit.c_memory import (
+    address_of_data,
+    call_with_four,
+    call_with_one,
+    call_with_two,
+    load_uint32,
+    zlib_functions,
+)
 from f5py.jit.kernel import exact_kernel
 
 #: Size of zlib's z_stream in words, and the words that are set here (zlib.h).
@@ -35,8 +45,18 @@ def read_stretches(pread, descriptor, starts, offsets, out):
     return True
 
 
+def inflate_blocks(data: bytes, blocks: list[tuple[int, int, int]]) -> tuple[NDArray[np.uint8], int]:
+    """Inflate blocks located by `block_at`; return text and number of those before a damaged one."""
+    begins, ends, sizes = np.array(blocks, np.int64).reshape(-1, 3).T
+    offsets = offsets_of(sizes)
+    text = np.empty(offsets[-1], np.uint8)
+    packed = np.frombuffer(data, np.uint8)
+    n = _inflate(zlib_functions(), packed, begins.copy(), ends - FOOTER_SIZE, offsets, text)
+    return text[: offsets[n]], n
+
+
 @exact_kernel
-def inflate_blocks(zlib, data, begins, footers, offsets, text):
+def _inflate(zlib, data, begins, footers, offsets, text):
     """Inflate blocks and check them against their footers; return the number before the first damaged one.
 
     Parameters
@@ -46,7 +66,7 @@ def inflate_blocks(zlib, data, begins, footers, offsets, text):
     begins, footers : int64, shape (n,)
         Of the blocks' compressed texts and of their footers in `data`.
     offsets : int64, shape (n + 1,)
-        Of the texts, by the footers or an index.
+        Of the texts, by the footers.
     text : uint8, shape (offsets[n],)
         Filled.
     """
@@ -66,9 +86,7 @@ def inflate_blocks(zlib, data, begins, footers, offsets, text):
             stream[_NEXT_OUT], stream[_AVAIL_OUT] = handle + 8 * (_STREAM_WORDS - 1), 1
         code = call_with_two(zlib.inflate, handle, _FINISH) & _LOW
         checksum = call_with_four(zlib.crc32, 0, target + offsets[i], size, 0) & _LOW
-        footer = packed + footers[i]
-        is_sound = code == _END and stream[_TOTAL_OUT] == size and checksum == np.int64(load_uint32(footer))
-        if not is_sound or np.int64(load_uint32(footer + 4)) != size:
+        if code != _END or stream[_TOTAL_OUT] != size or checksum != np.int64(load_uint32(packed + footers[i])):
             done = i
             break
     call_with_one(zlib.end, handle)

@@ -5,25 +5,20 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import elements_of, offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes._bgzf_numba import inflate_blocks, read_stretches
 from f5py.io.bytes.bgzf_blocks import (
     END_BLOCK,
-    FOOTER_SIZE,
-    HEADER_SIZE,
-    HEADER_START,
     MAX_BLOCK,
     DamagedBlocksError,
+    block_at,
     first_block,
     is_bgzf,
 )
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.bytes.file_state import FileState
-from f5py.jit.c_memory import pread_function, zlib_functions
-
-#: Bytes of a header with one value in all blocks of most writers: magic, and extra field of one number.
-_FIXED = np.array([0, 1, 2, 3, 10, 11, 12, 13, 14, 15])
+from f5py.jit.c_memory import pread_function
 
 
 class BlockReader:
@@ -62,8 +57,7 @@ class BlockReader:
         """Inflate the blocks of non-empty ranges; return their text and the offset of each range in it."""
         first = np.searchsorted(self._text_at, begin, side="right") - 1
         last = np.searchsorted(self._text_at, end - 1, side="right") - 1
-        n_blocks = last - first + 1
-        blocks = np.unique(np.repeat(first - np.cumsum(n_blocks) + n_blocks, n_blocks) + np.arange(n_blocks.sum()))
+        blocks = np.unique(elements_of(first, last - first + 1))
         is_last = blocks + 1 == len(self._text_at)
         ends = np.where(is_last, self.size, self._text_at[np.where(is_last, 0, blocks + 1)])
         offsets = offsets_of(ends - self._text_at[blocks])
@@ -73,24 +67,25 @@ class BlockReader:
         return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate_at_once(self, blocks: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Inflate blocks of the usual header; None if one has another, is damaged, or is the last one."""
+        """Inflate blocks with texts at `offsets`; None if one is damaged, or the last of the file."""
         if not len(blocks) or blocks[-1] + 1 == len(self._packed_at):
             return None
         starts = self._packed_at[blocks]
         sizes = self._packed_at[blocks + 1] - starts
-        if sizes.min() < HEADER_SIZE + FOOTER_SIZE or sizes.max() > MAX_BLOCK:
+        if sizes.max() > MAX_BLOCK:
             return None
         places = offsets_of(sizes)
         packed = np.empty(places[-1], np.uint8)
         if not read_stretches(pread_function(), self._descriptor, starts, places, packed):
             return None
-        headers = packed[places[:-1, None] + np.arange(HEADER_SIZE)]
-        is_usual = (headers[:, _FIXED] == np.frombuffer(HEADER_START, np.uint8)[_FIXED]).all()
-        if not is_usual or (headers[:, -2] + 256 * headers[:, -1].astype(np.int64) + 1 != sizes).any():
+        data = packed.tobytes()
+        try:
+            found = [block for at in places[:-1].tolist() if (block := block_at(data, at)) is not None]
+        except DamagedBlocksError:
             return None
-        text = np.empty(offsets[-1], np.uint8)
-        footers = places[1:] - FOOTER_SIZE
-        n_sound = inflate_blocks(zlib_functions(), packed, places[:-1] + HEADER_SIZE, footers, offsets, text)
+        if [(end, n) for _, end, n in found] != list(zip(places[1:].tolist(), np.diff(offsets).tolist(), strict=True)):
+            return None
+        text, n_sound = inflate_blocks(data, found)
         return text if n_sound == len(blocks) else None
 
     def _inflate(self, number: int) -> bytes:

@@ -64,10 +64,13 @@ def block_at(data: bytes, at: int = 0) -> tuple[int, int, int] | None:
     raise damaged
 
 
-def inflate_block(data: bytes, block: tuple[int, int, int]) -> bytes:
-    """Decompress a block, located by `block_at`, and check it; raise `DamagedBlocksError`."""
+def first_block(data: bytes) -> tuple[bytes, int]:
+    """Return the text and size of the first block; raise `DamagedBlocksError` unless it is sound."""
     from isal import isal_zlib
 
+    block = block_at(data)
+    if block is None:
+        raise DamagedBlocksError("the file is truncated")
     begin, end, n_text = block
     try:
         text: bytes = isal_zlib.decompress(data[begin : end - FOOTER_SIZE], -isal_zlib.MAX_WBITS, max(n_text, 1))
@@ -75,15 +78,7 @@ def inflate_block(data: bytes, block: tuple[int, int, int]) -> bytes:
         raise DamagedBlocksError("a block is damaged") from None
     if len(text) != n_text or isal_zlib.crc32(text) != int.from_bytes(data[end - FOOTER_SIZE : end - 4], "little"):
         raise DamagedBlocksError("a block is damaged")
-    return text
-
-
-def first_block(data: bytes) -> tuple[bytes, int]:
-    """Return the text and size of the first block; raise `DamagedBlocksError` unless it is sound."""
-    block = block_at(data)
-    if block is None:
-        raise DamagedBlocksError("the file is truncated")
-    return inflate_block(data, block), block[1]
+    return text, end
 
 
 def is_bgzf(start: bytes) -> bool:
