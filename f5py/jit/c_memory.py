@@ -2,7 +2,7 @@
 
 import ctypes
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -98,27 +98,6 @@ def aligned_floats(n):
     room = np.empty(n + _LINE, np.float32)
     first = -(address_of_data(room) >> 2) & (_LINE - 1)
     return room[first : first + n]
-
-
-class ZlibFunctions(NamedTuple):
-    """Addresses of zlib's functions and of its version string."""
-
-    begin: int  # of inflateInit2_
-    inflate: int
-    reset: int
-    end: int
-    crc32: int
-    version: int
-
-
-@cache
-def zlib_functions() -> ZlibFunctions:
-    library = zlib_library()
-    library.zlibVersion.restype = ctypes.c_void_p
-    return ZlibFunctions(
-        address_of(library.inflateInit2_), address_of(library.inflate), address_of(library.inflateReset),
-        address_of(library.inflateEnd), address_of(library.crc32), library.zlibVersion(),
-    )  # fmt: skip
 
 
 @cache

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bytes._bgzf_numba import inflate_blocks
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, inflate_blocks
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
@@ -22,7 +21,7 @@ _Portion = tuple[bytes, list[tuple[int, int, int]], OSError | None]
 
 def inflate_portions(
     file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
-) -> Generator[memoryview, None, None]:
+) -> Generator[bytes, None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
@@ -80,10 +79,10 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
         yield b"", [], DamagedBlocksError("the file is truncated")
 
 
-def _inflate(portion: _Portion) -> tuple[memoryview, OSError | None]:
+def _inflate(portion: _Portion) -> tuple[bytes, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
     data, blocks, problem = portion
     text, n_sound = inflate_blocks(data, blocks)
     if n_sound < len(blocks):
         problem = DamagedBlocksError("a block is damaged")
-    return text.data, problem
+    return text, problem

@@ -7,18 +7,40 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes._bgzf_numba import inflate_blocks, read_stretches
 from f5py.io.bytes.bgzf_blocks import (
     END_BLOCK,
     MAX_BLOCK,
     DamagedBlocksError,
     block_at,
     first_block,
+    inflate_blocks,
     is_bgzf,
 )
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.bytes.file_state import FileState
-from f5py.jit.c_memory import pread_function
+from f5py.jit.c_memory import address_of_data, call_with_four, pread_function
+from f5py.jit.kernel import exact_kernel
+
+
+@exact_kernel
+def read_stretches(pread, descriptor, starts, offsets, out):
+    """Read stretches of a file, one after the other; return whether all are whole.
+
+    Parameters
+    ----------
+    pread, descriptor : int
+        Address of the function, and the file.
+    starts, offsets : int64, shape (n,), shape (n + 1,)
+        Of the stretches in the file and in `out`.
+    out : uint8, shape (offsets[n],)
+        Filled.
+    """
+    address = address_of_data(out)
+    for i in range(starts.shape[0]):
+        size = offsets[i + 1] - offsets[i]
+        if call_with_four(pread, descriptor, address + offsets[i], size, starts[i]) != size:
+            return False
+    return True
 
 
 class BlockReader:
@@ -86,7 +108,7 @@ class BlockReader:
         if [(end, n) for _, end, n in found] != list(zip(places[1:].tolist(), np.diff(offsets).tolist(), strict=True)):
             return None
         text, n_sound = inflate_blocks(data, found)
-        return text if n_sound == len(blocks) else None
+        return np.frombuffer(bytearray(text), np.uint8) if n_sound == len(blocks) else None
 
     def _inflate(self, number: int) -> bytes:
         start = int(self._packed_at[number])
