@@ -77,11 +77,6 @@ def splat_intrinsic(kind: Vector, scalar: types.Type):
     return splat
 
 
-def convert_intrinsic(source: Vector, target: Vector, how: str):
-    """Make the function that converts lanes by ``sext`` or ``trunc``."""
-    return emits(target, source)(lambda builder, value: getattr(builder, how)(value, _LLVM_TYPES[target.name]))
-
-
 def call(builder, name: str, *arguments):
     """Call an LLVM intrinsic of float or double vectors."""
     kinds = [argument.type for argument in arguments]

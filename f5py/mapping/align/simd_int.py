@@ -31,7 +31,6 @@ from f5py.jit.vectors import (
     binary_intrinsic,
     broadcast,
     comparison_intrinsic,
-    convert_intrinsic,
     emits,
     memory_intrinsics,
     select_intrinsic,
@@ -94,9 +93,9 @@ def first_of_32(builder, n):
     return builder.icmp_signed("<", numbers, broadcast(builder, builder.trunc(n, _INT), _INTS))
 
 
-widen = convert_intrinsic(byte_vector, int_vector, "sext")
-widen16 = convert_intrinsic(byte_vector, short_vector, "sext")
-narrow = convert_intrinsic(short_vector, byte_vector, "trunc")
+widen = emits(int_vector, byte_vector)(lambda builder, value: builder.sext(value, _INTS))
+widen16 = emits(short_vector, byte_vector)(lambda builder, value: builder.sext(value, _SHORTS))
+narrow = emits(byte_vector, short_vector)(lambda builder, value: builder.trunc(value, _BYTES))
 
 
 @emits(types.int32, int_vector)
