@@ -83,7 +83,7 @@ def first_block(data: bytes) -> tuple[bytes, int]:
 
 
 def inflate_blocks(data: bytes, blocks: list[tuple[int, int, int]]) -> tuple[bytes, int]:
-    """Inflate blocks at the start of `data`, located by `block_at`, up to a damaged one; return text and number.
+    """Inflate blocks, from `block_at`, at the start of `data` up to a damaged one; return text and number.
 
     One call of ISA-L inflates them all, as every call waits for the interpreter's lock, on many cores for long.
     """
