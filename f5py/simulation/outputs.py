@@ -14,9 +14,9 @@ from f5py.errors import OutputFileError
 from f5py.io.files.disk import free_bytes, temporary_folder
 from f5py.io.files.inputs_in_use import check_is_not_read
 from f5py.io.files.samtools import run_samtools
-from f5py.io.signals.fast5.fast5_writer import Fast5Writer
-from f5py.io.signals.pod5.pod5_writer import Pod5Writer
-from f5py.io.signals.slow5.blow5_writer import Blow5Writer
+from f5py.io.signals.fast5.fast5_writer import fast5_writer
+from f5py.io.signals.pod5.pod5_writer import pod5_writer
+from f5py.io.signals.slow5.blow5_writer import blow5_writer
 from f5py.io.signals.source import Calibration
 from f5py.simulation.current import Basecall
 from f5py.simulation.genome import LETTERS, Genome
@@ -30,7 +30,7 @@ _OWN_FILE = re.compile(
     r"ref\.fa(\.fai)?|reads\.bam(\.bai)?|truth(_reads|_hp[12])?\.tsv|reads\.blow5(\.idx)?|reads\.fast[aq](\.index(\.fai|\.gzi|\.readdb)?)?"
 )
 _OWN_SIGNAL_FILE = re.compile(r"reads_\d+\.(fast5|pod5)")
-_WRITERS: dict[str, Any] = {"fast5": Fast5Writer, "blow5": Blow5Writer, "pod5": Pod5Writer}
+_WRITERS: dict[str, Any] = {"fast5": fast5_writer, "blow5": blow5_writer, "pod5": pod5_writer}
 #: Folders of signals, by their format; BLOW5 is one file.
 _SIGNAL_FOLDERS = ("fast5", "pod5")
 _MAPPING_QUALITY = 60
@@ -101,7 +101,6 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
 
         self._folder, self._genome, self._settings, self._fasta = folder, genome, settings, fasta
         self._n_reads = 0
-        self._signals: Any = None
         if settings.signal_format in _SIGNAL_FOLDERS:
             (folder / settings.signal_format).mkdir()
         with ExitStack() as stack:
@@ -122,20 +121,22 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             self._alignments = stack.enter_context(
                 pysam.AlignmentFile(str(folder / "unsorted.bam"), "wbu", header=self._header)
             )
+            self._signal_file = stack.enter_context(ExitStack())
             self._files = stack.pop_all()
 
     def __exit__(self, *problem: Any) -> None:
-        try:
-            self._close_signals(*problem)
-        finally:
-            self._files.close()
+        self._files.__exit__(*problem)
 
     def write(
         self, name: str, start: int, reverse: bool, call: Basecall, haplotype: int, sites: NDArray[np.int64],
         methylated: NDArray[np.bool_], samples: NDArray[np.int16], calibration: Calibration, channel: int,
     ) -> None:  # fmt: skip
         """Write a read, with its covered sites and their states; positions are flat."""
-        self._open_signals().write(name, samples, calibration, channel=channel, read_number=self._n_reads)
+        if self._n_reads == 0 or (
+            self._settings.signal_format in _SIGNAL_FOLDERS and self._n_reads % self._settings.reads_per_file == 0
+        ):
+            self._open_signals()
+        self._signals.write(name, samples, calibration, channel=channel, read_number=self._n_reads)
         sequence = LETTERS[call.codes].tobytes()
         if self._fasta:
             self._reads.write(b">%b\n%b\n" % (name.encode(), sequence))
@@ -150,23 +151,14 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             self._truth.write("".join(f"{begin}\t{position}\t{state:d}\n" for position, state in states).encode())
         self._n_reads += 1
 
-    def _open_signals(self) -> Any:
-        """Return the open file of signals for the next read."""
-        kind = self._settings.signal_format
-        in_one_file = kind not in _SIGNAL_FOLDERS
-        if self._signals is None or (not in_one_file and self._n_reads % self._settings.reads_per_file == 0):
-            self._close_signals()
-            number = self._n_reads // self._settings.reads_per_file
-            path = self._folder / (f"reads.{kind}" if in_one_file else f"{kind}/reads_{number}.{kind}")
-            chemistry = self._settings.chemistry
-            experiment = "rna" if chemistry.rna else "genomic_dna"
-            self._signals = _WRITERS[kind](path, experiment_type=experiment, kit=chemistry.kit).__enter__()
-        return self._signals
-
-    def _close_signals(self, *problem: Any) -> None:
-        if self._signals is not None:
-            signals, self._signals = self._signals, None
-            signals.__exit__(*(problem or (None, None, None)))
+    def _open_signals(self) -> None:
+        """Open the first or next file of signals."""
+        kind, chemistry = self._settings.signal_format, self._settings.chemistry
+        name = f"{kind}/reads_{self._n_reads // self._settings.reads_per_file}" if kind in _SIGNAL_FOLDERS else "reads"
+        experiment = "rna" if chemistry.rna else "genomic_dna"
+        self._signal_file.close()
+        writer = _WRITERS[kind](self._folder / f"{name}.{kind}", experiment_type=experiment, kit=chemistry.kit)
+        self._signals = self._signal_file.enter_context(writer)
 
     def _write_alignment(
         self, name: str, reverse: bool, call: Basecall, haplotype: int, contig: int, position: int

@@ -14,7 +14,7 @@ import pysam
 import pytest
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
-from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+from f5py.io.signals.fast5.fast5_writer import fast5_writer
 from f5py.io.signals.source import Calibration
 from f5py.pore_model.model import builtin
 from f5py.pore_model.text_file import model_text
@@ -213,7 +213,7 @@ def whole(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.with_slow5(folder)
     made.with_pod5(folder)
     write_slow5(folder / "signals.slow5", made.signals(), [{}])
-    with Fast5Writer(folder / "signals.fast5") as writer:
+    with fast5_writer(folder / "signals.fast5") as writer:
         for read in made.signals():
             writer.write(read.name, read.samples, Calibration(**read.calibration()))
     contig = (folder / "ref.fa").read_text()[1:].split()[0]

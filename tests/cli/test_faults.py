@@ -238,13 +238,13 @@ def test_a_cache_that_cannot_be_filled_is_no_error(tmp_path: Path):
 
 def single_fast5(made: ReadSet, folder: Path) -> ReadSet:
     """With every read in a file of its own."""
-    from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+    from f5py.io.signals.fast5.fast5_writer import fast5_writer
     from f5py.io.signals.source import Calibration
 
     files: dict[str, Path | str] = {}
     for read in made.signals():
         path = folder / f"{read.name}.fast5"
-        with Fast5Writer(path) as writer:
+        with fast5_writer(path) as writer:
             writer.write(read.name, read.samples, Calibration(**read.calibration()))
         files[read.name] = path
     return made.with_signals(folder, files)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from f5py.io.remote.ranged_file import _folders, show_urls_below
 from f5py.io.signals import open_source
-from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+from f5py.io.signals.fast5.fast5_writer import fast5_writer
 from f5py.io.signals.slow5.reader import Slow5Source
 from f5py.io.signals.source import Calibration, IndexedSource
 
@@ -44,7 +44,7 @@ def _vbz(folder, reads):
 
 
 def _own_writer(folder, reads):
-    with Fast5Writer(folder / "reads.fast5") as file:
+    with fast5_writer(folder / "reads.fast5") as file:
         for read in reads:
             file.write(read.name, read.samples, Calibration(**read.calibration()))
     return {read.name: str(folder / "reads.fast5") for read in reads}

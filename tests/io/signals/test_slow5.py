@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from f5py.errors import MissingDependencyError, OutputFileError, SignalError
-from f5py.io.signals.slow5.blow5_writer import Blow5Writer
+from f5py.io.signals.slow5.blow5_writer import blow5_writer
 from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 from f5py.io.signals.source import Calibration
 
@@ -484,7 +484,7 @@ def test_svb_zd_equals_the_library(tmp_path):
     rng = np.random.default_rng(12)
     signals = {}
     path = tmp_path / "library.blow5"
-    with Blow5Writer(path) as out:
+    with blow5_writer(path) as out:
         for i in range(150):
             steps = rng.integers(-60, 61, i if i < 100 else int(rng.integers(1, 3000)))
             far = rng.random(len(steps)) < rng.choice([0, 0.003, 0.3, 1.0])
@@ -507,7 +507,7 @@ def test_svb_zd_equals_the_library(tmp_path):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_records_that_have_far_more_samples_than_bytes(tmp_path, n_threads):
     path = tmp_path / "a.blow5"
-    with Blow5Writer(path) as out:
+    with blow5_writer(path) as out:
         for i in range(8):
             out.write(f"r{i}", np.full(50_000 + i, 100 * i, np.int16), Calibration(8192, 6, 1400, 4000))
     assert path.stat().st_size < 100_000

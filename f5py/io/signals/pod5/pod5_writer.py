@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -20,35 +20,35 @@ from f5py.io.signals.source import Calibration
 _START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
-class Pod5Writer:
-    """A new POD5 file; a context manager. Parameters as for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
+@contextmanager
+def pod5_writer(path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> Iterator[Pod5Writer]:
+    """Write a new POD5 file.
 
     The file gets its name when it is complete. Files have random identifiers, so bytes differ between runs. Raises
-    `MissingDependencyError` without pod5, `OutputFileError` if it cannot be written, also from `write` and at the end.
+    `MissingDependencyError` without pod5, `OutputFileError` if it cannot be written.
     """
-
-    def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
-        self._path = os.fspath(path)
-        self._stack = ExitStack()
-        self._tags = {"experiment_type": experiment_type, "sequencing_kit": kit}
-        self._library: Any = None
-        self._file: Any = None
-        self._run: Any = None
-
-    def __enter__(self) -> Pod5Writer:
+    try:
+        import pod5
+    except ImportError as problem:
+        raise unavailable(problem, "POD5 needs", "pod5", "pod5") from problem
+    with complete_output(os.fspath(path)) as out:
+        os.unlink(out.name)  # the library makes it
+        with _wrap_errors(path):
+            file = pod5.Writer(out.name, software_name="f5py")
         try:
-            import pod5
-        except ImportError as problem:
-            raise unavailable(problem, "POD5 needs", "pod5", "pod5") from problem
-        self._library = pod5
-        with ExitStack() as stack:
-            out = stack.enter_context(complete_output(self._path))
-            os.unlink(out.name)  # the library makes it
-            with self._wrap_errors():
-                self._file = pod5.Writer(out.name, software_name="f5py")
-            stack.callback(self._finish)
-            self._stack = stack.pop_all()
-        return self
+            yield Pod5Writer(path, pod5, file, experiment_type, kit)
+        finally:
+            with _wrap_errors(path):
+                file.close()
+
+
+class Pod5Writer:
+    """Open file of `pod5_writer`."""
+
+    def __init__(self, path: str | Path, library: Any, file: Any, experiment_type: str, kit: str) -> None:
+        self._path, self._library, self._file = path, library, file
+        self._tags = {"experiment_type": experiment_type, "sequencing_kit": kit}
+        self._run: Any = None
 
     def write(
         self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, *, channel: int = 1,
@@ -78,20 +78,14 @@ class Pod5Writer:
             run_info=self._run,
             signal=samples,
         )
-        with self._wrap_errors():
+        with _wrap_errors(self._path):
             self._file.add_read(read)
 
-    def __exit__(self, kind: type[BaseException] | None, *problem: Any) -> None:
-        self._stack.__exit__(kind, *problem)
 
-    def _finish(self) -> None:
-        with self._wrap_errors():
-            self._file.close()
-
-    @contextmanager
-    def _wrap_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except RuntimeError as problem:
-            reason = " ".join(str(problem).split())
-            raise OutputFileError(f"{self._path}: cannot be written ({reason})") from problem
+@contextmanager
+def _wrap_errors(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as problem:
+        reason = " ".join(str(problem).split())
+        raise OutputFileError(f"{path}: cannot be written ({reason})") from problem

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,39 +26,33 @@ _COLUMNS = (
 _END = b"5WOLB"
 
 
-class Blow5Writer:
-    """A new BLOW5 file (zlib, svb-zd) with one read group; a context manager.
+@contextmanager
+def blow5_writer(path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> Iterator[Blow5Writer]:
+    """Write a new BLOW5 file (zlib, svb-zd) with one read group.
 
     The file gets its name when it is complete; its bytes are deterministic. Raises `OutputFileError` if it cannot be
-    written. Parameters as for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
+    written.
     """
+    attributes = {"experiment_type": experiment_type, "run_id": "f5py-run", "sequencing_kit": kit or "."}
+    header = ("".join(f"@{name}\t{value}\n" for name, value in attributes.items()) + _COLUMNS).encode()
+    start = BLOW5_MAGIC + _VERSION + bytes([_ZLIB]) + struct.pack("<IB", 1, _SVB_ZD)
+    with complete_output(os.fspath(path)) as file:
+        file.write(start.ljust(BINARY_HEADER_AT, b"\0") + struct.pack("<I", len(header)) + header)
+        yield Blow5Writer(file)
+        file.write(_END)
 
-    def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
-        self._path = os.fspath(path)
-        self._attributes = {"experiment_type": experiment_type, "run_id": "f5py-run", "sequencing_kit": kit or "."}
-        self._stack = ExitStack()
-        self._file: BinaryIO
 
-    def __enter__(self) -> Blow5Writer:
-        header = ("".join(f"@{name}\t{value}\n" for name, value in self._attributes.items()) + _COLUMNS).encode()
-        start = BLOW5_MAGIC + _VERSION + bytes([_ZLIB]) + struct.pack("<IB", 1, _SVB_ZD)
-        with ExitStack() as stack:
-            self._file = stack.enter_context(complete_output(self._path))
-            self._file.write(start.ljust(BINARY_HEADER_AT, b"\0") + struct.pack("<I", len(header)) + header)
-            self._stack = stack.pop_all()
-        return self
+class Blow5Writer(NamedTuple):
+    """Open file of `blow5_writer`."""
+
+    file: BinaryIO
 
     def write(self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, **_: int) -> None:
         """Append a read; see `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
         name, signal = read_id.encode(), _packed(samples)
         fields = struct.pack("<I4dQ", 0, *calibration, len(signal))
         record = zlib.compress(struct.pack("<H", len(name)) + name + fields + signal)
-        self._file.write(struct.pack("<Q", len(record)) + record)
-
-    def __exit__(self, kind: type[BaseException] | None, *problem: Any) -> None:
-        if kind is None:
-            self._file.write(_END)
-        self._stack.__exit__(kind, *problem)
+        self.file.write(struct.pack("<Q", len(record)) + record)
 
 
 def _packed(samples: NDArray[np.int16]) -> bytes:
