@@ -170,23 +170,22 @@ def bases_of(
     copies bases of records; those of `ReadIndex` are read and compared by the calling thread, as waiting for busy
     workers takes longer.
     """
-    found, is_other, is_compared = [], [], []
-    for one in stretches:
-        place = one.data, one.starts, one.chosen
-        compared = one.rows >= 0
-        if isinstance(reads, RecordReads):
-            bases, offsets = reads.sequences(*place, one.rows, pool)
-            is_compared.append(np.ones(len(compared), np.bool_))  # the others are those of their records
-        else:
-            bases, offsets = reads.sequences_of(one.rows)
-            is_compared.append(compared)
-        is_other.append(differ_from_records(*place, bases, offsets, compared))
-        found.append((bases, offsets))
-    bases, offsets = found[0]
-    if len(found) > 1:
-        bases = np.concatenate([bases for bases, _ in found])
-        offsets = offsets_of(np.concatenate([np.diff(offsets) for _, offsets in found]))
-    return bases, offsets, np.concatenate(is_other), np.concatenate(is_compared)
+    compared = [one.rows >= 0 for one in stretches]
+    if isinstance(reads, RecordReads):
+        found = [reads.sequences(one.data, one.starts, one.chosen, one.rows, pool) for one in stretches]
+        bases = np.concatenate([part for part, _ in found])
+        offsets = offsets_of(np.concatenate([np.diff(ends) for _, ends in found]))
+    else:
+        bases, offsets = reads.sequences_of(np.concatenate([one.rows for one in stretches]))
+    is_other, first = [], 0
+    for one, chosen in zip(stretches, compared, strict=True):
+        its = offsets[first : first + len(chosen) + 1]
+        is_other.append(differ_from_records(one.data, one.starts, one.chosen, bases, its, chosen))
+        first += len(chosen)
+    is_compared = np.concatenate(compared)
+    if isinstance(reads, RecordReads):
+        is_compared[:] = True  # the others have the bases of their records
+    return bases, offsets, np.concatenate(is_other), is_compared
 
 
 def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int32], ends: NDArray[np.int64]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, inflate_blocks
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, first_block, inflate_blocks
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
@@ -82,7 +82,17 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:
 def _inflate(portion: _Portion) -> tuple[bytes, OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
     data, blocks, problem = portion
-    text, n_sound = inflate_blocks(data, blocks)
-    if n_sound < len(blocks):
-        problem = DamagedBlocksError("a block is damaged")
-    return text, problem
+    if not blocks:
+        return b"", problem
+    text = inflate_blocks(memoryview(data)[: blocks[-1][1]], sum(n_text for _, _, n_text in blocks))
+    if text is not None:
+        return text, problem
+    texts: list[bytes] = []
+    at = 0
+    try:
+        for _, end, _ in blocks:
+            texts.append(first_block(data[at:end])[0])
+            at = end
+    except DamagedBlocksError as damage:
+        problem = damage
+    return b"".join(texts), problem

@@ -9,9 +9,10 @@ from f5py.core.offsets import elements_of, offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf_blocks import (
     END_BLOCK,
+    HEADER_SIZE,
+    HEADER_START,
     MAX_BLOCK,
     DamagedBlocksError,
-    block_at,
     first_block,
     inflate_blocks,
     is_bgzf,
@@ -20,6 +21,9 @@ from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.bytes.file_state import FileState
 from f5py.jit.c_memory import address_of_data, call_with_four, pread_function
 from f5py.jit.kernel import exact_kernel
+
+#: Bytes of a block's header that are those of `HEADER_START`: all but time, level and system.
+_FIXED = [*range(4), *range(10, 16)]
 
 
 @exact_kernel
@@ -85,30 +89,31 @@ class BlockReader:
         offsets = offsets_of(ends - self._text_at[blocks])
         text = self._inflate_at_once(blocks, offsets)
         if text is None:
-            text = np.frombuffer(bytearray().join(map(self._inflate, blocks.tolist())), np.uint8)
-        return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
+            text = b"".join(map(self._inflate, blocks.tolist()))
+        return np.frombuffer(text, np.uint8), offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
-    def _inflate_at_once(self, blocks: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Inflate blocks with texts at `offsets`; None if one is damaged, or the last of the file."""
+    def _inflate_at_once(self, blocks: NDArray[np.int64], offsets: NDArray[np.int64]) -> bytes | None:
+        """Inflate blocks with texts at `offsets`; None if one is damaged or unusual, or the last of the file."""
         if not len(blocks) or blocks[-1] + 1 == len(self._packed_at):
             return None
         starts = self._packed_at[blocks]
-        sizes = self._packed_at[blocks + 1] - starts
-        if sizes.max() > MAX_BLOCK:
+        places = offsets_of(self._packed_at[blocks + 1] - starts)
+        sizes = np.diff(places)
+        if sizes.min() < len(END_BLOCK) or sizes.max() > MAX_BLOCK:
             return None
-        places = offsets_of(sizes)
         packed = np.empty(places[-1], np.uint8)
         if not read_stretches(pread_function(), self._descriptor, starts, places, packed):
             return None
-        data = packed.tobytes()
-        try:
-            found = [block for at in places[:-1].tolist() if (block := block_at(data, at)) is not None]
-        except DamagedBlocksError:
+        headers = packed[places[:-1, None] + np.arange(HEADER_SIZE)]
+        n_text = packed[places[1:, None] + np.arange(-4, 0)].view("<u4")[:, 0]
+        usual = np.frombuffer(HEADER_START, np.uint8)
+        if (
+            np.any(headers[:, _FIXED] != usual[_FIXED])
+            or np.any(headers[:, len(usual) :].view("<u2")[:, 0] != sizes - 1)
+            or np.any(n_text != np.diff(offsets))
+        ):
             return None
-        if [(end, n) for _, end, n in found] != list(zip(places[1:].tolist(), np.diff(offsets).tolist(), strict=True)):
-            return None
-        text, n_sound = inflate_blocks(data, found)
-        return np.frombuffer(bytearray(text), np.uint8) if n_sound == len(blocks) else None
+        return inflate_blocks(packed, int(offsets[-1]))
 
     def _inflate(self, number: int) -> bytes:
         start = int(self._packed_at[number])

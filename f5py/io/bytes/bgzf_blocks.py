@@ -82,26 +82,18 @@ def first_block(data: bytes) -> tuple[bytes, int]:
     return text, end
 
 
-def inflate_blocks(data: bytes, blocks: list[tuple[int, int, int]]) -> tuple[bytes, int]:
-    """Inflate blocks, from `block_at`, at the start of `data` up to a damaged one; return text and number.
+def inflate_blocks(data: bytes | memoryview | NDArray[np.uint8], n_text: int) -> bytes | None:
+    """Inflate adjacent blocks with `n_text` bytes of text; return None if they are not sound.
 
     One call of ISA-L inflates them all, as every call waits for the interpreter's lock, on many cores for long.
     """
     from isal import igzip, isal_zlib
 
-    if not blocks:
-        return b"", 0
     with suppress(OSError, EOFError, isal_zlib.error):
-        text = igzip.decompress(memoryview(data)[: blocks[-1][1]])
-        if len(text) == sum(size for _, _, size in blocks):
-            return text, len(blocks)
-    texts: list[bytes] = []
-    at = 0
-    with suppress(DamagedBlocksError):
-        for _, end, _ in blocks:
-            texts.append(first_block(data[at:end])[0])
-            at = end
-    return b"".join(texts), len(texts)
+        text: bytes = igzip.decompress(data)
+        if len(text) == n_text:
+            return text
+    return None
 
 
 def is_bgzf(start: bytes) -> bool:
