@@ -11,7 +11,7 @@ from typing import Any
 from f5py.compute.diagnosis import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
-from f5py.io.files.atomic_write import is_special
+from f5py.io.files.atomic_write import is_direct
 from f5py.io.files.disk import working_folder
 from f5py.io.remote import is_url
 from f5py.messages import console
@@ -109,7 +109,7 @@ def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> 
 def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[Any]) -> RunCounts:
     """Run a command in parts of a temporary plan, with a worker process for each element of `of_workers`."""
     recipe.check_parts(options)
-    files = [path for path in recipe.results(options) if path not in (None, "-") and not is_special(path)]
+    files = [path for path in recipe.results(options) if path is not None and not is_direct(path)]
     with ExitStack() as ending:
         folder = ending.enter_context(unfinished_folder(files[0] if files else None))
         workers = ending.enter_context(GpuWorkers(recipe, of_workers))  # ends before its folder goes

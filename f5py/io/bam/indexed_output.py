@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from f5py.io.files.atomic_write import AtomicFile, is_special
+from f5py.io.files.atomic_write import AtomicFile, is_direct
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
 from f5py.messages import console
@@ -49,7 +49,7 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
 
     suffix = index_suffix(path, max(header.lengths, default=0))
     text = undecoded(header.__str__).partition(b"\n")[0].split(b"\t")
-    if suffix is None or path == "-" or is_special(path) or b"SO:coordinate" not in text:
+    if suffix is None or is_direct(path) or b"SO:coordinate" not in text:
         with complete_output(path) as file:
             yield file
         return

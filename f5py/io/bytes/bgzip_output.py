@@ -64,11 +64,6 @@ class BgzipOutput:
                 self._compressor.finish()
             self._end()
 
-    def abandon(self) -> None:
-        """Close the file without the rest and without an end block. May be called twice."""
-        with self._lock:
-            self._end()
-
     def _first_pending(self) -> bytes:
         portion = bytes(self._pending[:_BYTES_PER_JOB])
         del self._pending[:_BYTES_PER_JOB]

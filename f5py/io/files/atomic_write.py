@@ -45,7 +45,7 @@ class AtomicFile:
         if not is_index:
             check_can_be_output(path)
         self._shown = path
-        self._saves_rows = saves_rows
+        self.saves_rows = saves_rows
         self._is_in_place = False
         self._lock: int | None = None  # keeps the lock of a closed file
         self._size_of_whole_blocks: Callable[[], int] | None = None
@@ -88,20 +88,10 @@ class AtomicFile:
             os.close(self._lock)
             self._lock = None
 
-    def discard(self) -> None:
-        """Close and remove the file unless it has its final name."""
-        if self._is_in_place:
-            return
-        with suppress(OSError):
-            self.file.close()
-        with suppress(OSError):
-            os.unlink(self.path)
-        self._forget()
+    def discard(self) -> str | None:
+        """Close the file and remove it unless it has its final name, or rows to keep.
 
-    def save_rows(self) -> str | None:
-        """Close an incomplete file and keep its whole rows under the temporary name.
-
-        Returns that name; None if there are no rows, only a header, or the file has its final name.
+        Returns the temporary name of a file that is kept.
         """
         if self._is_in_place:
             return None
@@ -141,7 +131,7 @@ class AtomicFile:
         Returns the name of a file that is kept for its rows.
         """
         with suppress(OSError):
-            if self._saves_rows:
+            if self.saves_rows:
                 self._drop_incomplete()
                 if self._has_rows():
                     if self.path not in _kept:
@@ -203,7 +193,7 @@ def named_together() -> Iterator[None]:
             except OSError as problem:
                 raise OutputFileError(f"{file._shown}: cannot write: {problem.strerror}") from problem
     except BaseException as problem:
-        kept = [rows for file in files if (rows := file.save_rows()) is not None]
+        kept = [rows for file in files if (rows := file.discard()) is not None]
         if kept and isinstance(problem, F5pyError):
             raise type(problem)(f"{problem}; the rows until then are in {' and '.join(kept)}") from problem
         raise
@@ -303,6 +293,11 @@ def files_with_rows() -> list[str]:
 
 def forget_files_with_rows() -> None:
     _kept.clear()
+
+
+def is_direct(path: str) -> bool:
+    """Return whether an output is written directly: standard output (``-``), a device or a pipe."""
+    return path == "-" or is_special(path)
 
 
 def is_special(path: str) -> bool:

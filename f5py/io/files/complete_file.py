@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
-from f5py.errors import OutputFileError
-from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
-from f5py.io.files.atomic_write import AtomicFile, is_special
-from f5py.io.files.output import TextOutput, open_output
+from f5py.io.files.atomic_write import AtomicFile, is_direct
+from f5py.io.files.output import TextOutput, packed_by_name, written
 
 
 @contextmanager
@@ -18,20 +16,8 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
     `AtomicFile`. Raises `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written; a
     missing or read-only folder is noticed before the block starts.
     """
-    if path == "-" or is_special(path):
-        with open_output(path, is_text=is_text) as out:
-            yield cast(BinaryIO, out)
-        return
-    atomic = AtomicFile(path, is_index=is_index)
-    try:
-        yield atomic.file
-        atomic.commit()
-    except BaseException as problem:
-        atomic.discard()
-        # errors from the block may concern other files
-        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, atomic.path):
-            raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
-        raise
+    with written(path, None if is_direct(path) else AtomicFile(path, is_index=is_index), is_text) as file:
+        yield file
 
 
 @contextmanager
@@ -40,15 +26,7 @@ def complete_text_output(
 ) -> Iterator[TextOutput]:
     """Open a `complete_output` for text, compressed if its name says so; `before_naming` gets its path."""
     with complete_output(path, is_text=True) as file:
-        if path == "-" or not is_bgzip_name(path):
-            yield file
-            return
-        packed = BgzipOutput(file, n_threads)
-        try:
-            yield packed
-            packed.close()
-        except BaseException:
-            packed.abandon()
-            raise
-        if before_naming is not None:
+        with packed_by_name(file, path, n_threads) as out:
+            yield out
+        if before_naming is not None and out is not file:
             before_naming(file.name)

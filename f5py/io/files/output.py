@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
-from f5py.io.files.atomic_write import AtomicFile, finish_pending, is_special
+from f5py.io.files.atomic_write import AtomicFile, finish_pending, is_direct
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.threads.pipeline import writer_has_ended
 
@@ -53,7 +53,7 @@ def copy_bytes(path: Any, file: Any, n_bytes: int, write: Callable[[bytes], obje
 
 
 @contextmanager
-def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator[TextOutput]:
+def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
     """Open `path` for writing lines of text; ``-`` is standard output.
 
     Names that end in ``.gz`` are compressed with BGZF in `n_threads` threads. All is flushed at the end.
@@ -65,42 +65,62 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     Raises `UsageError` if the output is an input of a running command, `OutputFileError` if it cannot be written, and
     `BrokenPipeError` if its reader has gone.
     """
-    name = display_output(path)
-    atomic = None if path == "-" or is_special(path) else AtomicFile(path, saves_rows=True)
+    atomic = None if is_direct(path) else AtomicFile(path, saves_rows=True)
+    with written(path, atomic, is_text=True) as file, packed_by_name(file, path, n_threads, atomic) as out:
+        yield out
+
+
+@contextmanager
+def written(path: str, atomic: AtomicFile | None, is_text: bool) -> Iterator[BinaryIO]:
+    """Open an output, directly without `atomic`, and complete it; raise as `open_output`."""
     out = _open(path, is_text) if atomic is None else atomic.file
-    bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None
-    if atomic is not None and bgzip is not None:
-        atomic.keep_whole_blocks(lambda: bgzip.n_written)
     try:
-        yield bgzip or out
-        if bgzip is not None:
-            bgzip.close()
+        yield out
         if atomic is not None:
             atomic.commit()
-        elif path != "-":
-            out.close()  # network disks may report here that they are full
-        elif bgzip is None:
+        elif path == "-":
             out.flush()
+        else:
+            out.close()  # network disks may report here that they are full
     except BaseException as problem:
-        if bgzip is not None:
-            bgzip.end_early()
-        elif path != "-":
+        if path != "-":
             with suppress(OSError):
                 out.close()
-        kept = None if atomic is None else atomic.save_rows()
+        kept = None if atomic is None else atomic.discard()
         rows = "" if kept is None else f"; the rows until then are in {kept}"
         if isinstance(problem, F5pyError) and rows:
             raise type(problem)(f"{problem}{rows}") from problem
         if not isinstance(problem, OSError):
             raise
         # errors from the block may concern other files
+        is_whole = atomic is not None and not atomic.saves_rows
         ours = (path,) if atomic is None else (path, atomic.path)
-        is_ours = problem.filename in ours or (problem.filename is None and problem.errno in _WRITE_ERRORS)
+        is_ours = problem.filename in ours or (
+            problem.filename is None and (is_whole or problem.errno in _WRITE_ERRORS)
+        )
         if problem.errno in (None, errno.EPIPE) or not is_ours:
             raise
-        if atomic is not None and problem.errno == errno.ENOENT:
-            raise OutputFileError(f"{name}: {atomic.path}, which it was written to, has been removed") from None
-        raise OutputFileError(f"{name}: cannot write: {problem.strerror}; the output is incomplete{rows}") from None
+        if atomic is not None and not is_whole and problem.errno == errno.ENOENT:
+            raise OutputFileError(f"{path}: {atomic.path}, which it was written to, has been removed") from None
+        left = "no file was made" if is_whole else f"the output is incomplete{rows}"
+        raise OutputFileError(f"{display_output(path)}: cannot write: {problem.strerror}; {left}") from None
+
+
+@contextmanager
+def packed_by_name(file: BinaryIO, path: str, n_threads: int, atomic: AtomicFile | None = None) -> Iterator[TextOutput]:
+    """Compress text if the output's name says so; whole blocks of an `atomic` file can be kept."""
+    if path == "-" or not is_bgzip_name(path):
+        yield file
+        return
+    packed = BgzipOutput(file, n_threads)
+    if atomic is not None:
+        atomic.keep_whole_blocks(lambda: packed.n_written)
+    try:
+        yield packed
+        packed.close()
+    except BaseException:
+        packed.end_early()
+        raise
 
 
 class _RowPipe(io.RawIOBase):

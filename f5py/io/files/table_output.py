@@ -1,61 +1,21 @@
 """Table outputs: tab-separated or CSV."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import TextOutput, open_output
-from f5py.jit.kernel import exact_kernel
 from f5py.options.output_names import is_csv_name
-
-_TAB, _LINE_FEED, _RETURN, _QUOTE, _COMMA = 9, 10, 13, 34, 44
-
-
-@exact_kernel
-def quote_fields(rows, out):
-    """Convert tab-separated rows to CSV; return the number of bytes.
-
-    Parameters
-    ----------
-    out : uint8
-        Filled; large enough for two quotes around each field and every quote doubled.
-    """
-    n = rows.shape[0]
-    size = 0
-    begin = 0
-    while begin <= n:
-        end = begin
-        is_quoted = False
-        while end < n and rows[end] != _TAB and rows[end] != _LINE_FEED:
-            is_quoted |= rows[end] == _COMMA or rows[end] == _QUOTE or rows[end] == _RETURN
-            end += 1
-        if is_quoted:
-            out[size] = _QUOTE
-            size += 1
-        for i in range(begin, end):
-            if rows[i] == _QUOTE:
-                out[size] = _QUOTE
-                size += 1
-            out[size] = rows[i]
-            size += 1
-        if is_quoted:
-            out[size] = _QUOTE
-            size += 1
-        if end < n:
-            out[size] = _COMMA if rows[end] == _TAB else _LINE_FEED
-            size += 1
-        begin = end + 1
-    return size
-
 
 _COMMAS = bytes.maketrans(b"\t", b",")
 #: Complaint about a CSV table in place of a tab-separated one.
 CSV_GIVEN = "has commas between its columns; give the table as .tsv or Parquet"
-#: Characters of CSV fields that need quotes.
-_NEED_QUOTES = (b",", b'"', b"\r")
+#: Characters of CSV fields that need quotes, and such a field.
+_SIGNS = (b",", b'"', b"\r")
+_QUOTED = re.compile(rb'(?<![^\t\n])[^\t\n,"\r]*[,"\r][^\t\n]*')
 
 
 class CsvOutput:
@@ -86,14 +46,11 @@ class CsvOutput:
             self._begun = []
 
 
-def convert_to_csv(rows: bytes) -> bytes | memoryview:
+def convert_to_csv(rows: bytes) -> bytes:
     """Convert tab-separated rows to CSV."""
-    if not any(sign in rows for sign in _NEED_QUOTES):
-        return rows.translate(_COMMAS)
-
-    n_fields = rows.count(b"\t") + rows.count(b"\n") + 1
-    out = np.empty(len(rows) + rows.count(b'"') + 2 * n_fields, np.uint8)
-    return out[: quote_fields(np.frombuffer(rows, np.uint8), out)].data
+    if any(sign in rows for sign in _SIGNS):
+        rows = _QUOTED.sub(lambda field: b'"%b"' % field[0].replace(b'"', b'""'), rows)
+    return rows.translate(_COMMAS)
 
 
 def is_csv_header(line: bytes) -> bool:
@@ -102,30 +59,21 @@ def is_csv_header(line: bytes) -> bool:
 
 
 @contextmanager
-def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Iterator[TextOutput]:
-    """Open a table by `open_output` for tab-separated rows. The name selects CSV by default."""
-    with (
-        open_output(path, n_threads) as out,
-        _wrap_table(out, path, is_csv) as table,
-    ):
+def open_table(
+    path: str,
+    n_threads: int = 1,
+    is_csv: bool | None = None,
+    opened: Callable[[str, int], AbstractContextManager[TextOutput]] = open_output,
+) -> Iterator[TextOutput]:
+    """Open a table by `opened` for tab-separated rows. The name selects CSV by default."""
+    with opened(path, n_threads) as out:
+        if not (is_csv_name(path) if is_csv is None else is_csv):
+            yield out
+            return
+        table = CsvOutput(out)
         yield table
+        table.finish()
 
 
-@contextmanager
-def complete_table(path: str, n_threads: int, is_csv: bool | None = None) -> Iterator[TextOutput]:
-    """Open a table with `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
-    with (
-        complete_text_output(path, n_threads) as out,
-        _wrap_table(out, path, is_csv) as table,
-    ):
-        yield table
-
-
-@contextmanager
-def _wrap_table(out: TextOutput, path: str, is_csv: bool | None) -> Iterator[TextOutput]:
-    if not (is_csv_name(path) if is_csv is None else is_csv):
-        yield out
-        return
-    table = CsvOutput(out)
-    yield table
-    table.finish()
+#: Open a table that replaces `path` when it is complete; see `open_table`.
+complete_table = partial(open_table, opened=complete_text_output)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.files.atomic_write import is_special, link_into_place
+from f5py.io.files.atomic_write import is_direct, link_into_place
 from f5py.io.files.disk import sync_to_disk
 from f5py.io.files.open_below import check_own_folder, open_below
 from f5py.io.files.output import TextOutput, copy_bytes
@@ -168,7 +168,7 @@ def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
 
 def can_have_name(output: str) -> bool:
     """Return whether a file of rows can be renamed to this output unchanged."""
-    return not (output == "-" or is_bgzip_name(output) or is_special(output))
+    return not (is_direct(output) or is_bgzip_name(output))
 
 
 def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:

@@ -16,7 +16,7 @@ import pysam
 import pytest
 
 from f5py.io.bam.bam_blocks import READ_BYTES, inflate_portions
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.files.output import open_output
 
@@ -89,7 +89,7 @@ def test_blocks_of_what_cannot_be_packed_are_no_longer_than_allowed(n_letters):
 
 
 def test_nothing_can_be_written_after_the_end(tmp_path):
-    for end in ("close", "abandon"):
+    for end in ("close", "end_early"):
         path = tmp_path / f"{end}.gz"
         out = BgzipOutput(path.open("wb"), 1)
         out.write(b"row\n")
@@ -100,12 +100,12 @@ def test_nothing_can_be_written_after_the_end(tmp_path):
         with pytest.raises(ValueError, match="closed"):
             out.flush()
         out.close()
-        out.abandon()
+        out.end_early()
         assert path.stat().st_size == size
-        assert (size == 0) == (end == "abandon")
+        assert path.read_bytes().endswith(END_BLOCK) == (end == "close")
 
 
-@pytest.mark.parametrize("end", ["close", "abandon"])
+@pytest.mark.parametrize("end", ["close", "end_early"])
 def test_the_end_while_another_thread_writes(tmp_path, end):
     """What has been written until then is whole, and the rest is refused."""
     for attempt in range(10):
@@ -150,7 +150,7 @@ def test_the_file_holds_whole_blocks_at_any_time(tmp_path):
             out.write(noise[start : start + 700_000])
             assert noise.startswith(gzip.decompress(path.read_bytes()))
         assert path.stat().st_size > 1_000_000
-        out.abandon()
+        out.end_early()
 
 
 def test_portions_of_text_that_is_packed_well_are_small(tmp_path):

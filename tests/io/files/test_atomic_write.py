@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from f5py.errors import OutputFileError
 from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.output import open_output
 
 
 def put(path: Path, content: bytes) -> AtomicFile:
@@ -136,3 +139,14 @@ def test_a_complete_file_that_is_refused_gets_no_name(tmp_path: Path) -> None:
     with pytest.raises(OutputFileError, match="refused"), complete_text_output(path, 2, refuse) as out:
         out.write(b"text")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("opened", [open_output, complete_text_output])
+def test_what_a_pipe_gets_is_compressed_once(tmp_path: Path, opened: Callable[[str, int], Any]) -> None:
+    path = tmp_path / "pipe.gz"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with opened(str(path), 2) as out:
+        out.write(b"a\tb\n")
+    assert gzip.decompress(os.read(reader, 1 << 16)) == b"a\tb\n"
+    os.close(reader)
