@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.sequences.read_index_output import ReadIndexOutput
-from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
+from f5py.io.signals.fast5.fast5_scan import report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
+from f5py.io.signals.search import list_kind
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 from f5py.io.signals.source import paths_of
 from f5py.messages import console
@@ -136,12 +137,12 @@ def index_slow5(
     The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it. Missing indices
     of the SLOW5 files are made with `index_signals`. Raises `F5pyError` as `index_fast5` does.
     """
-    from f5py.io.signals.search import check_kind, slow5_files
+    from f5py.io.signals.search import check_kind, signal_files
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
     for path in slow5:
         check_kind(path, "slow5")
-    files = slow5_files(slow5)
+    files = signal_files(slow5, "slow5")
     if not index_signals:
         for file in files:
             read_groups(file)  # raises if the header is damaged
@@ -190,15 +191,15 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     """Map reads to their POD5 files, of these files and folders."""
     if not given:
         return {}
-    from f5py.io.signals.pod5.reader import Pod5Index, pod5_files
-    from f5py.io.signals.search import check_kind
+    from f5py.io.signals.pod5.reader import Pod5Index
+    from f5py.io.signals.search import check_kind, signal_files
 
     files: list[str] = []
     for path in given:
         check_kind(path, "pod5")
         if verbose:
             console.note("readdb", f"indexing {path}")
-        files += pod5_files(path)
+        files += signal_files([path], "pod5")
     return Pod5Index(files)
 
 
@@ -243,7 +244,7 @@ def _find_fast5(
             continue
         if verbose:
             console.note("readdb", f"indexing {directory}")
-        files += list_fast5(directory)
+        files += list_kind(directory, "fast5")
     unlisted = [path for path in files if os.path.basename(path) not in listed]
     with progress("fast5 files", len(unlisted)) as bar:
         found = scan(unlisted, bar.advance)

@@ -18,7 +18,8 @@ from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
 from f5py.errors import UsageError
-from f5py.io.signals.fast5.fast5_scan import list_fast5, scan_fast5
+from f5py.io.signals.fast5.fast5_scan import scan_fast5
+from f5py.io.signals.search import list_kind
 from f5py.options.table_commands import IndexOptions
 
 from ..made_data import run_command
@@ -196,7 +197,7 @@ def places(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     model = shared_data.parent / "models" / "rna004_130bps.nucleotide.5mer.f5c.model.gz"
     (folder / "rna004.5mer").write_bytes(gzip.decompress(model.read_bytes()))
     (folder / "calls.tsv").write_bytes(gzip.decompress((shared_data / "ecoli_r94/expected/meth.tsv.gz").read_bytes()))
-    fast5 = list_fast5(str(shared_data / "ecoli_r94/fast5"))
+    fast5 = list_kind(str(shared_data / "ecoli_r94/fast5"), "fast5")
     found_names = zip(fast5, scan_fast5(fast5, 1), strict=True)
     lines = [f"{Path(file).name}\t{name}\n" for file, names in found_names for name in names]
     (folder / "summary.txt").write_text("filename\tread_id\n" + "".join(lines))

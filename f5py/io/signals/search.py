@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 
+#: End of the error for a folder without files of a format.
+_NAMED: dict[Kind, str] = {
+    "slow5": "*.blow5 or *.slow5; give that of the signals",
+    "pod5": "*.pod5; give the folder of the signals",
+    "fast5": "*.fast5; give the folder of the signals",
+}
 
-def list_files(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
+
+def list_files(folder: str, is_wanted: Callable[[str], object]) -> list[str]:
     """List the wanted files below a folder in bytewise order; raise `SignalError` if listing fails."""
 
     def refuse(problem: OSError) -> None:
@@ -50,18 +57,22 @@ def walk_folder(
         yield from walk_folder(f"{folder}/{name}", on_error, above | {identity})
 
 
-def slow5_files(paths: Sequence[str]) -> list[str]:
-    """List SLOW5 files at and below some paths; raise `SignalError` for a folder without any."""
+def signal_files(paths: Sequence[str], kind: Kind) -> list[str]:
+    """List the distinct files at and, of a format, below some paths; raise `SignalError` for a folder without any."""
     found: list[str] = []
     for path in paths:
-        is_folder = os.path.isdir(path)
-        files = list_files(path, lambda file: kind_by_name(file) == "slow5") if is_folder else [path]
+        files = list_kind(path, kind) if os.path.isdir(path) else [path]
         if not files:
-            raise SignalError(
-                f"{path}: no file below this folder is named *.blow5 or *.slow5; give that of the signals"
-            )
+            raise SignalError(f"{path}: no file below this folder is named {_NAMED[kind]}")
         found += files
     return list(dict.fromkeys(found))
+
+
+def list_kind(folder: str, kind: Kind) -> list[str]:
+    """List the files of a format below a folder by name; those of fast5 as f5c, by their paths."""
+    if kind == "fast5":
+        return list_files(folder, lambda path: ".fast5" in path and "\n" not in path)
+    return list_files(folder, lambda path: kind_by_name(path) == kind)
 
 
 def check_kind(path: str, wanted: Kind) -> None:
@@ -89,11 +100,8 @@ def kind_of_file(path: str) -> Kind:
 
 def list_formats(path: str) -> dict[Kind, str]:
     """Return the formats of files below a folder, by name, with one file of each."""
-    found: dict[Kind, str] = {}
-    for file in list_files(path, lambda file: kind_by_name(file) is not None):
-        if (kind := kind_by_name(file)) is not None:
-            found.setdefault(kind, file)
-    return found
+    files = list_files(path, kind_by_name)
+    return {kind: file for file in reversed(files) if (kind := kind_by_name(file)) is not None}
 
 
 def kind_by_name(path: str) -> Kind | None:

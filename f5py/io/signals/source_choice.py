@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from itertools import islice
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.files.signal_format import KIND_NAMES, Kind
 from f5py.io.remote import is_remote
 from f5py.io.signals.joined_source import JoinedSource
-from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
+from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, signal_files
 from f5py.io.signals.source import FileSource, SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -20,7 +21,7 @@ from f5py.options.cores import usable_cores
 _MOST_PROCESSES = 12
 #: About the bytes that one process reads while a second one starts.
 _BYTES_PER_PROCESS = 16 << 20
-#: Reads after which files count as large.
+#: Reads of which files are looked at.
 _MOST_LOOKED_AT = 20_000
 
 
@@ -31,22 +32,13 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     then avoids the threads' interpreter. There is always one, because damaged files can crash the library.
     """
     most = max(min(max(2, n_threads // 2), _MOST_PROCESSES, usable_cores()), 1)
-    known: set[str] = set()
     size = 0
-    for n_seen, file in enumerate(files):
-        if file not in known:
-            known.add(file)
-            size += _size(file)
-        if n_seen == _MOST_LOOKED_AT or size >= most * _BYTES_PER_PROCESS:
+    for file in dict.fromkeys(islice(files, _MOST_LOOKED_AT)):
+        with suppress(OSError):
+            size += os.path.getsize(file)
+        if size >= most * _BYTES_PER_PROCESS:
             return most
-    return min(size // _BYTES_PER_PROCESS + 1, most)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
+    return size // _BYTES_PER_PROCESS + 1
 
 
 def open_source(
@@ -136,20 +128,20 @@ def _open_slow5(
 
     if n_processes is not None and n_processes > 1:
         console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
-    for path in slow5_files(paths):
+    for path in signal_files(paths, "slow5"):
         yield Slow5Source(path, n_threads)
 
 
 def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
     from f5py.io.signals.pod5.direct_source import DirectPod5Source
-    from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Index, Pod5Reader, pod5_files
+    from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Index, Pod5Reader
     from f5py.io.signals.processes import ProcessSource
     from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
 
-    all_files = [file for path in paths for file in pod5_files(path)]
+    all_files = signal_files(paths, "pod5")
     if fetched := list(filter(is_remote, all_files)):
         yield FileSource(Pod5Index(fetched), Pod5Reader(), "pod5")
-    files = [file for file in all_files if file not in set(fetched)]
+    files = [file for file in all_files if not is_remote(file)]
     if not files:
         return
     index = Pod5Index([])
@@ -164,25 +156,17 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
     except MissingDependencyError:
         called, source = None, by_library()
     yield source if called is None else DirectPod5Source(source, by_library, index, called, n_threads)
-    files = list(dict.fromkeys(files))
     index.fill(dict(zip(files, source.list_reads(files), strict=True)))
 
 
 def _open_fast5(
     paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> Iterator[SignalSource]:
-    from f5py.io.signals.fast5.fast5_scan import list_fast5
-
-    files: list[str] = []
-    for path in paths:
-        found = list_fast5(path) if os.path.isdir(path) else [path]
-        if not found:
-            raise SignalError(f"{path}: no file below this folder is named *.fast5; give the folder of the signals")
-        files += found
+    files = signal_files(paths, "fast5")
     n_processes = n_processes or reader_processes(n_threads, files)
     reads: dict[str, str] = {}
     yield open_source(reads, n_processes, n_threads, n_at_once)  # the processes start meanwhile
-    reads.update(_fast5_reads(", ".join(paths), list(dict.fromkeys(files)), n_processes))
+    reads.update(_fast5_reads(", ".join(paths), files, n_processes))
 
 
 _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator[SignalSource]]] = {

@@ -13,7 +13,7 @@ import pod5
 
 from f5py.io.signals import SignalSource, open_signals, open_source
 from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader
-from f5py.io.signals.pod5.reader import pod5_files as files_of
+from f5py.io.signals.search import signal_files
 from f5py.io.signals.source import MAX_OPEN_FILES, FileSource, SignalBlock
 
 from .made_signals import MadeRead, write_multi, write_single
@@ -66,7 +66,7 @@ def write_pod5(path: Path, reads: list[MadeRead], compressed: bool = True, **fie
 
 def pod5_source(paths: Path | Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> FileSource:
     """Open a file, a folder or indexed reads in this process, by the library."""
-    paths = paths if isinstance(paths, Mapping) else Pod5Index(files_of(paths))
+    paths = paths if isinstance(paths, Mapping) else Pod5Index(signal_files([str(paths)], "pod5"))
     return FileSource(paths, Pod5Reader(max_open), "pod5")
 
 

@@ -12,8 +12,9 @@ import pytest
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.signals import helper_process
 from f5py.io.signals.fast5 import fast5_scan
-from f5py.io.signals.fast5.fast5_scan import list_fast5, read_names, scan_fast5
+from f5py.io.signals.fast5.fast5_scan import read_names, scan_fast5
 from f5py.io.signals.scan_journal import ScanJournal
+from f5py.io.signals.search import list_kind
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 
 from ...index_files import multi_fast5, single_fast5
@@ -170,10 +171,8 @@ def test_files_are_listed_in_order_with_paths_as_typed(tmp_path: Path, monkeypat
         (tmp_path / "d" / name).touch()
     monkeypatch.chdir(tmp_path)
     below = ["B.fast5.tmp", "a/1.fast5", "a/2.fast5", "b.fast5", "x.fast5dir/y/plain"]
-    assert list_fast5("d") == [f"d/{name}" for name in below]
-    assert list_fast5("./d/") == [f"./d//{name}" for name in below]
-    assert list_fast5("d/b.fast5") == []
-    assert list_fast5("absent") == []
+    assert list_kind("d", "fast5") == [f"d/{name}" for name in below]
+    assert list_kind("./d/", "fast5") == [f"./d//{name}" for name in below]
 
 
 def summary(path: Path, rows: list[tuple[str, str]], end: str = "\n") -> str:

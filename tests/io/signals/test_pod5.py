@@ -12,8 +12,9 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.signals import helper_process, open_signals
-from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, pod5_files
+from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader
 from f5py.io.signals.processes import ProcessSource
+from f5py.io.signals.search import signal_files
 
 from . import odd_readers
 from .made_pod5 import large_read, pod5_name, pod5_read, pod5_source, write_pod5
@@ -115,7 +116,7 @@ class TestIndex:
         write_pod5(b, made_reads[:4])
         write_pod5(a, made_reads[2:])
         (tmp_path / "notes.txt").write_text("no signals")
-        index = Pod5Index(pod5_files(str(tmp_path)))
+        index = Pod5Index(signal_files([str(tmp_path)], "pod5"))
         assert len(index) == 7
         assert set(index) == set(names_of(made_reads))
         for i, name in enumerate(names_of(made_reads)):
@@ -136,7 +137,7 @@ class TestIndex:
             out.add_reads([pod5_read(read, name) for name in names])
         source = pod5_source(tmp_path)
         assert source.fetch(names).problems == {}
-        assert sorted(Pod5Index(pod5_files(str(tmp_path)))) == sorted(names)
+        assert sorted(Pod5Index(signal_files([str(tmp_path)], "pod5"))) == sorted(names)
         absent = [str(uuid.UUID(int=number)) for number in (2, 255, 257, 0x61 << 112, (1 << 128) - 2)]
         assert sorted(source.fetch(absent).problems) == [0, 1, 2, 3, 4]
         source.close()
@@ -144,8 +145,6 @@ class TestIndex:
     def test_no_files(self, tmp_path):
         with pytest.raises(SignalError, match=r"no file below this folder is named \*\.pod5"):
             pod5_source(tmp_path)
-        with pytest.raises(SignalError, match="nowhere: no such file or folder"):
-            pod5_source(tmp_path / "nowhere")
 
 
 class TestDefectiveFiles:

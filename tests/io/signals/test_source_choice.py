@@ -12,9 +12,7 @@ import pytest
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import file_kind
 from f5py.io.signals import open_any, open_signals, open_source, source_choice
-from f5py.io.signals.fast5.fast5_scan import list_fast5
-from f5py.io.signals.pod5.reader import pod5_files
-from f5py.io.signals.search import list_formats
+from f5py.io.signals.search import list_formats, list_kind
 from f5py.io.signals.source_choice import reader_processes
 
 from ..reads.made_index import write_readdb
@@ -344,7 +342,11 @@ def test_relative_paths_that_are_nowhere(tmp_path, monkeypatch, capfd):
     assert f"are not below {tmp_path} nor {there}" in told
 
 
-SEARCHES = [(list_fast5, ".fast5"), (pod5_files, ".pod5"), (lambda path: list(list_formats(path).values()), ".pod5")]
+SEARCHES = [
+    (lambda path: list_kind(path, "fast5"), ".fast5"),
+    (lambda path: list_kind(path, "pod5"), ".pod5"),
+    (lambda path: list(list_formats(path).values()), ".pod5"),
+]
 
 
 @pytest.mark.parametrize(("search", "ending"), SEARCHES)

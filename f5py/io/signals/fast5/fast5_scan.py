@@ -1,13 +1,11 @@
-"""Search of folders for fast5 files, and of files for read names."""
+"""Search of fast5 files for read names."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from f5py.io.signals.processes import ProcessSource
 from f5py.io.signals.scan_journal import Found, ScanJournal
-from f5py.io.signals.search import list_files
 from f5py.io.signals.source import FileReader
 from f5py.messages import console
 from f5py.messages.console import input_warning
@@ -15,13 +13,6 @@ from f5py.messages.console import input_warning
 #: Files that a process is given at a time.
 _MOST_FILES = 64
 _CRASH = "{path}: skipped, it is damaged and {how}"
-
-
-def list_fast5(directory: str) -> list[str]:
-    """List files with ``.fast5`` in their paths, as f5c, in a fixed order; none if it is no folder."""
-    if not os.path.isdir(directory):
-        return []
-    return list_files(directory, lambda path: ".fast5" in path and "\n" not in path)
 
 
 def read_names(path: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Reader and index of POD5 files."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
-from f5py.io.signals.search import list_files
 from f5py.io.signals.source import NO_FILE, FileReader, SignalFile, UnreadableError
 from f5py.messages.console import input_warning
 
@@ -127,18 +125,6 @@ def _open_file(path: str, leaves_packed: bool) -> SignalFile | str:
     except UnreadableError as problem:
         reraise_system_error(problem, path)
         return f"is in a file that {problem}"
-
-
-def pod5_files(path: str | os.PathLike[str]) -> list[str]:
-    """List the POD5 files at and below `path`, sorted; raise `SignalError` if there is none."""
-    if not os.path.isdir(path):
-        if not os.path.exists(path):
-            raise SignalError(f"{path}: no such file or folder; name a POD5 file or the folder that holds the files")
-        return [os.fspath(path)]
-    files = list_files(os.fspath(path), lambda file: file.endswith(".pod5"))
-    if not files:
-        raise SignalError(f"{path}: no file below this folder is named *.pod5; give the folder of the signals")
-    return files
 
 
 def require_pod5(path: str) -> None:
