@@ -16,7 +16,7 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.remote import shown
-from f5py.io.signals.lru_cache import LruCache, close_file, most_open
+from f5py.io.signals.system_limits import TOO_MANY_FILES, most_open
 from f5py.threads.pool import CallingThread, WorkerPool
 
 
@@ -290,10 +290,14 @@ class SignalFile(Protocol):
 
 
 class FileReader:
-    """Reader of reads with known files, some of which stay open; made without arguments."""
+    """Reader of reads with known files; made without arguments.
+
+    The most recently used files stay open, fewer of them once the system has run out of file descriptors.
+    """
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        self.files: LruCache[str, SignalFile | str] = LruCache(self.open_file, most_open(max_open), close_file)
+        self._most_open = most_open(max_open)
+        self._files: dict[str, SignalFile | str] = {}  # the least recently used first
 
     @staticmethod
     def prepare(path: str) -> None:
@@ -319,7 +323,7 @@ class FileReader:
             by_file.setdefault(path, {}).setdefault(name, []).append(i)
         self.fetch_remote(by_file)
         for path, reads in by_file.items():
-            file = self.files.get(path)
+            file = self.file(path)
             found = [file] * len(reads) if isinstance(file, str) else file.reads(list(reads))
             for repeats, read in zip(reads.values(), found, strict=True):
                 for i in repeats:
@@ -328,14 +332,34 @@ class FileReader:
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
         """Return metadata of a read's run, as `SignalSource.run_info`; nothing for an unreadable read."""
-        file = self.files.get(path)
+        file = self.file(path)
         try:
             return {} if isinstance(file, str) else file.run_info(name)
         except UnreadableError:
             return {}
 
+    def file(self, path: str) -> SignalFile | str:
+        """Return an open file, or why its reads are unreadable."""
+        if path in self._files:
+            self._files[path] = self._files.pop(path)
+            return self._files[path]
+        while True:
+            self._close_all_but(self._most_open - 1)
+            try:
+                return self._files.setdefault(path, self.open_file(path))
+            except OSError as problem:
+                if problem.errno not in TOO_MANY_FILES or not self._files:
+                    raise
+                self._most_open = len(self._files)
+
     def close(self) -> None:
-        self.files.clear()
+        self._close_all_but(0)
+
+    def _close_all_but(self, n: int) -> None:
+        while len(self._files) > n:
+            file = self._files.pop(next(iter(self._files)))
+            if not isinstance(file, str):
+                file.close()
 
 
 def unreadable_block(names: Sequence[str], places: Sequence[str], causes: Sequence[str]) -> SignalBlock:

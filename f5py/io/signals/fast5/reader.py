@@ -20,8 +20,8 @@ from isal import isal_zlib
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
-from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.source import CALIBRATION, FIELDS, MAX_SAMPLES, FileReader, ReadOrCause, UnreadableError
+from f5py.io.signals.system_limits import reraise_system_error
 
 
 class Fast5Reader(FileReader):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import lib_pod5
@@ -23,10 +23,10 @@ from f5py.io.files.memory_file import memory_file
 from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
-from f5py.io.signals.lru_cache import LruCache, reraise_system_error
 from f5py.io.signals.pod5._pod5_extents import fetch_all_but_signals
 from f5py.io.signals.pod5.uuids import keys_of_names
 from f5py.io.signals.source import MAX_SAMPLES, ReadOrCause, UnreadableError
+from f5py.io.signals.system_limits import reraise_system_error
 
 _NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 #: Cached tables per file.
@@ -70,14 +70,12 @@ class Pod5File:
         except Exception as error:  # of Arrow, the C++ library or Python
             raise UnreadableError(_why_not_opened(path, error)) from None
         self.is_compressed = self._signals.schema.field("signal").type.equals(pa.large_binary())
-        self._entries: LruCache[int, ReadEntries] = LruCache(self._table_entries, _MOST_READ_TABLES)
-        self._places: LruCache[int, NDArray[np.int64]] = LruCache(self._table_places, _MOST_SIGNAL_TABLES)
+        self._entries = lru_cache(_MOST_READ_TABLES)(self._table_entries)
+        self._places = lru_cache(_MOST_SIGNAL_TABLES)(self._table_places)
 
     def close(self) -> None:
-        self._entries.clear()
-        self._places.clear()
         self._library.close()
-        del self._reads, self._runs, self._signals, self._bytes
+        del self._entries, self._places, self._reads, self._runs, self._signals, self._bytes
 
     def all_keys(self) -> NDArray[np.void]:
         """Return the UUIDs of the reads in file order, V16; raise `UnreadableError` if they are damaged."""
@@ -96,7 +94,7 @@ class Pod5File:
             ends = np.cumsum(per_table, dtype=np.int64)
             found = [ReadEntries.none()]
             for table in np.flatnonzero(per_table).tolist():
-                found.append(self._entries.get(table).take(rows[ends[table] - per_table[table] : ends[table]]))
+                found.append(self._entries(table).take(rows[ends[table] - per_table[table] : ends[table]]))
         except Exception as error:
             raise UnreadableError(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
         return concatenate_tuples(found)
@@ -165,7 +163,7 @@ class Pod5File:
         tables, rows = np.divmod(pieces, self._n_rows)
         for table in np.unique(tables[(tables >= 0) & (tables < self._signals.num_record_batches)]).tolist():
             of_table = tables == table
-            places[of_table] = self._places.get(table)[rows[of_table]]
+            places[of_table] = self._places(table)[rows[of_table]]
         return places
 
     def stretches_of_tables(self, reads: ReadEntries) -> list[Stretches]:

@@ -15,9 +15,9 @@ from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
-from f5py.io.signals.lru_cache import most_open
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.source import MAX_OPEN_FILES, IndexedSource, SignalBlock, SignalSource, merge_blocks, paths_of
+from f5py.io.signals.system_limits import most_open
 from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:

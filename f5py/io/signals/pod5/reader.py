@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
-from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.source import NO_FILE, FileReader, SignalFile, UnreadableError
+from f5py.io.signals.system_limits import reraise_system_error
 from f5py.messages.console import input_warning
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Pod5Reader(FileReader):
     def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
         wanted: list[tuple[Pod5File, ReadEntries]] = []
         for path, names in by_file.items():
-            file: Any = self.files.get(path) if ranged_file(path) is not None else ""
+            file: Any = self.file(path) if ranged_file(path) is not None else ""
             if not isinstance(file, str):
                 with suppress(UnreadableError):  # reading reports it
                     wanted.append((file, file.entries_of(list(names))))
