@@ -208,9 +208,8 @@ def signals_of(source: SignalSource, names: list[str]) -> list[MadeRead]:
 
     block = source.fetch(names)
     assert not block.problems
-    calibration = [block.digitisation, block.offset, block.range, block.sampling_rate]
     return [
-        MadeRead(name, block.samples[start:end], *(float(values[i]) for values in calibration))
+        MadeRead(name, block.samples[start:end], *block.calibration[:4, i].tolist())
         for i, (name, (start, end)) in enumerate(zip(names, pairwise(block.offsets.tolist()), strict=True))
     ]
 

@@ -255,6 +255,7 @@ class Loader:
             if not self.skip_unreadable:
                 raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
+        digitisation, offset, range_, sampling_rate, start_time = signals.calibration
         batch = ReadBatch(
             number=cut.number,
             part=cut.part,
@@ -277,10 +278,10 @@ class Loader:
             base_offsets=base_offsets,
             samples=signals.samples,
             sample_offsets=signals.offsets,
-            offset=signals.offset,
-            unit=signals.range / signals.digitisation,
-            sampling_rate=signals.sampling_rate,
-            start_time=signals.start_time,
+            offset=offset,
+            unit=range_ / digitisation,
+            sampling_rate=sampling_rate,
+            start_time=start_time,
             problems=signals.problems,
             packed=signals.packed,
             is_compared=is_compared,

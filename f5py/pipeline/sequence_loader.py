@@ -33,6 +33,7 @@ def unmapped_batch(
     n = len(names)
     status = np.zeros(n, np.uint8)
     status[list(signals.problems)] = ReadStatus.BAD_READ
+    digitisation, offset, range_, sampling_rate, _ = signals.calibration
     return ReadBatch(
         number=number,
         names=Names.of(names),
@@ -50,9 +51,9 @@ def unmapped_batch(
         base_offsets=base_offsets,
         samples=signals.samples,
         sample_offsets=signals.offsets,
-        offset=signals.offset,
-        unit=signals.range / signals.digitisation,
-        sampling_rate=signals.sampling_rate,
+        offset=offset,
+        unit=range_ / digitisation,
+        sampling_rate=sampling_rate,
         problems=signals.problems,
     )
 

@@ -290,7 +290,7 @@ def _receive_block(n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -
     samples = recycled_array(offsets[-1], np.int16)
     for process, share in shares.items():
         process.copy_samples(samples, offsets[share], lengths[share])
-    return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
+    return SignalBlock(samples, offsets, calibration, dict(sorted(problems.items())))
 
 
 class _ReaderProcess(HelperProcess):
@@ -403,7 +403,7 @@ def _serve(connection: Connection, memory: str, module: str, reader_class: str) 
         if isinstance(request[0], str):
             return reader.run_info(*request)
         block = reader.read(*request, shared.room)
-        return block.offsets, block.calibration(), block.problems
+        return block.offsets, block.calibration, block.problems
 
     with closing(reader), suppress(EOFError, OSError):
         path = connection.recv()

@@ -58,7 +58,7 @@ def walk_folder(
 
 
 def signal_files(paths: Sequence[str], kind: Kind) -> list[str]:
-    """List the distinct files at and, of a format, below some paths; raise `SignalError` for a folder without any."""
+    """List distinct files, and those of a format below folders; raise `SignalError` if a folder has none."""
     found: list[str] = []
     for path in paths:
         files = list_kind(path, kind) if os.path.isdir(path) else [path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -54,19 +54,10 @@ class SignalBlock:
 
     samples: NDArray[np.int16]  # shape (offsets[-1],): raw DAC values
     offsets: NDArray[np.int64]  # shape (n + 1,); unreadable reads are empty
-    # digitisation, offset, range, sampling_rate: shape (n,): see `Calibration`; NaN for unreadable reads
-    digitisation: NDArray[np.float32]
-    offset: NDArray[np.float32]
-    range: NDArray[np.float32]
-    sampling_rate: NDArray[np.float32]
-    problems: dict[int, str] = field(default_factory=dict)  # one line for each unreadable read, by index
-    # shape (n,): seconds from the start of the run; NaN if unknown
-    start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    # shape (5, n): values of `FIELDS`, the start in seconds; NaN for unreadable reads and unknown starts
+    calibration: NDArray[np.float32]
+    problems: dict[int, str]  # one line for each unreadable read, by index
     packed: StoredSamples | None = None  # source of samples that are not yet expanded
-
-    def __post_init__(self) -> None:
-        if len(self.start_time) < len(self.offset):
-            self.start_time = np.full(len(self.offset), np.nan, np.float32)
 
     @classmethod
     def empty(
@@ -118,19 +109,7 @@ class SignalBlock:
         for i in bad:
             where = f"{shown(places[i])}: " if places[i] else ""
             problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
-        return cls.from_calibration(room(int(offsets[-1]), np.int16), offsets, [*stored.T, seconds], problems)
-
-    @classmethod
-    def from_calibration(
-        cls,
-        samples: NDArray[np.int16],
-        offsets: NDArray[np.int64],
-        calibration: NDArray[np.float32] | Sequence[NDArray[np.float32]],
-        problems: dict[int, str],
-    ) -> SignalBlock:
-        """Make a block from a table of `FIELDS`, shape (5, n)."""
-        digitisation, offset, range_, sampling_rate, start_time = np.ascontiguousarray(calibration)
-        return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems, start_time)
+        return cls(room(int(offsets[-1]), np.int16), offsets, np.stack([*stored.T, seconds]), problems)
 
     def expand(self, pool: WorkerPool | CallingThread) -> None:
         """Fill in packed samples."""
@@ -138,10 +117,6 @@ class SignalBlock:
         if packed is not None:
             reads = np.flatnonzero(np.diff(self.offsets))
             packed.expand(reads, self.offsets[reads], self.samples, pool)
-
-    def calibration(self) -> NDArray[np.float32]:
-        """Return the table for `from_calibration`."""
-        return np.stack([getattr(self, name) for name in FIELDS])
 
 
 class SignalSource(Protocol):
@@ -376,7 +351,7 @@ def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], roo
     for number, (reads, block) in enumerate(parts):
         part_of[reads] = number
         lengths[reads] = np.diff(block.offsets)
-        calibration[:, reads] = block.calibration()
+        calibration[:, reads] = block.calibration
     offsets = offsets_of(lengths)
     samples = room(int(offsets[-1]), np.int16)
     for number, (reads, block) in enumerate(parts):
@@ -384,4 +359,4 @@ def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], roo
         for i in np.flatnonzero(part_of[reads] == number).tolist():
             read = reads[i]
             samples[offsets[read] : offsets[read + 1]] = block.samples[block.offsets[i] : block.offsets[i + 1]]
-    return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
+    return SignalBlock(samples, offsets, calibration, dict(sorted(problems.items())))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.signals.source import SignalBlock, SignalSource
+from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
 from f5py.messages.console import input_warning
 from f5py.threads.pool import CallingThread
 
@@ -27,6 +27,7 @@ UNKNOWN_START = -1
 _DUPLEX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12};[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: The tag ns is missing: the part ends with its parent.
 TO_THE_END = -1
+_RATE = FIELDS.index("sampling_rate")
 
 
 def fetch_split(
@@ -60,7 +61,7 @@ def fetch_split(
 
     n_samples = np.diff(own.offsets)
     begins = own.offsets[:-1].copy()
-    calibration, of_whole = own.calibration(), whole.calibration()
+    calibration = own.calibration.copy()
     problems = dict(own.problems)
     of_parent = np.full(len(names), -1)
     n_cut = 0
@@ -80,8 +81,8 @@ def fetch_split(
         of_parent[i] = at
         n_samples[i] = length
         begins[i] = whole.offsets[at] + start
-        calibration[:, i] = of_whole[:, at]
-        calibration[-1, i] += start / whole.sampling_rate[at]
+        calibration[:, i] = whole.calibration[:, at]
+        calibration[-1, i] += start / whole.calibration[_RATE, at]
 
     if n_cut:
         input_warning(
@@ -95,7 +96,7 @@ def fetch_split(
     for i in range(len(names)):
         origin = own.samples if of_parent[i] < 0 else whole.samples
         samples[offsets[i] : offsets[i + 1]] = origin[begins[i] : begins[i] + n_samples[i]]
-    return SignalBlock.from_calibration(samples, offsets, calibration, problems)
+    return SignalBlock(samples, offsets, calibration, problems)
 
 
 def name_duplex_reads(block: SignalBlock, names: Sequence[str]) -> SignalBlock:

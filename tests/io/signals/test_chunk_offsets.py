@@ -53,7 +53,7 @@ def test_pieces_and_problems(folder):
     assert block.problems == expected.problems
     assert sorted(block.problems) == [401, 402, 403, 404, 405]
     assert "not in this file" in block.problems[401]
-    assert np.array_equal(block.calibration(), expected.calibration(), equal_nan=True)
+    assert np.array_equal(block.calibration, expected.calibration, equal_nan=True)
     n_pieces = []
     for i, path in enumerate(paths):
         rows = _rows(block, i)

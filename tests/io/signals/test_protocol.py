@@ -15,7 +15,6 @@ from f5py.io.signals.source import Calibration, IndexedSource
 
 from ...examples import examples
 from .made_signals import (
-    CALIBRATION,
     GZIP,
     VBZ,
     assert_holds,
@@ -96,11 +95,9 @@ def test_arrays_are_flat_and_of_the_promised_types(source, made_reads):
     assert block.offsets.dtype == np.int64
     assert block.offsets[0] == 0
     assert block.samples.shape == (block.offsets[-1],)
-    for what in CALIBRATION:
-        values = getattr(block, what)
-        assert values.dtype == np.float32
-        assert values.shape == (7,)
-        assert values.flags.c_contiguous
+    assert block.calibration.dtype == np.float32
+    assert block.calibration.shape == (5, 7)
+    assert block.calibration.flags.c_contiguous
 
 
 def test_no_reads(source):

@@ -81,5 +81,7 @@ def test_real_blow5_is_equal_to_fast5(ecoli):
     fast5 = fast5_source(dict.fromkeys(names, str(ecoli / "formats" / "multi_gzip.fast5")))
     assert len(names) == 112
     assert block.samples.size > 5_000_000
-    assert_same_block(block, fast5.fetch(names))
+    expected = fast5.fetch(names)
+    expected.calibration[-1] = np.nan  # the start, which the BLOW5 file lacks
+    assert_same_block(block, expected)
     fast5.close()

@@ -45,11 +45,11 @@ def test_real_files_of_three_formats_agree(ecoli: Path) -> None:
             else:
                 block = source.fetch(names)
             source.close()
-            assert block.start_time.dtype == np.float32
-            np.testing.assert_array_equal(block.start_time, expected)
+            assert block.calibration[-1].dtype == np.float32
+            np.testing.assert_array_equal(block.calibration[-1], expected)
     block = pod5_source(formats / "reads.pod5").fetch([*names, names[0]])
-    np.testing.assert_array_equal(block.start_time, [*expected, expected[0]])
-    assert np.isnan(Slow5Source(str(formats / "reads.blow5")).fetch(names).start_time).all()  # does not say it
+    np.testing.assert_array_equal(block.calibration[-1], [*expected, expected[0]])
+    assert np.isnan(Slow5Source(str(formats / "reads.blow5")).fetch(names).calibration[-1]).all()  # does not say it
 
 
 @pytest.mark.shared
@@ -67,7 +67,7 @@ def test_real_slow5_files_of_every_kind(shared_data: Path, tmp_path: Path, capfd
         block = source.fetch(names)
         source.close()
         has_starts = "start_time" in (theirs.get_aux_names() or [])
-        for name, start in zip(names, block.start_time, strict=True):
+        for name, start in zip(names, block.calibration[-1], strict=True):
             if has_starts:
                 read = theirs.get_read(name, aux=["start_time"])
                 assert start == np.float32(read["start_time"] / float(np.float32(read["sampling_rate"])))
@@ -135,18 +135,18 @@ def test_columns_of_any_kind_before_the_start(
 ) -> None:
     block = _of_slow5(tmp_path_factory.mktemp("slow5"), kinds, starts, binary)
     expected = [np.nan if start == _NONE else start / 4000 for start in starts]
-    np.testing.assert_array_equal(block.start_time, np.array(expected, np.float32))
+    np.testing.assert_array_equal(block.calibration[-1], np.array(expected, np.float32))
 
 
 @pytest.mark.parametrize("cut", range(5, 37))
 def test_what_is_cut_off_is_not_known(tmp_path: Path, cut: int) -> None:
     block = _of_slow5(tmp_path, ["double", "char*", "int32_t*"], [8000, 4000, 12000], True, cut)
-    assert np.isnan(block.start_time).all()
+    assert np.isnan(block.calibration[-1]).all()
 
 
 def test_a_column_of_an_unknown_kind_leaves_it_unknown(tmp_path: Path) -> None:
     for kinds in (["complex"], ["int128_t*"]):
-        assert np.isnan(_of_slow5(tmp_path, kinds, [8000], False).start_time).all()
+        assert np.isnan(_of_slow5(tmp_path, kinds, [8000], False).calibration[-1]).all()
 
 
 def test_fast5_with_and_without_it(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_fast5_with_and_without_it(tmp_path: Path) -> None:
     block = reader.read([*paths, "read-0"], [*paths.values(), paths["read-0"]])
     reader.close()
     assert block.problems == {}
-    np.testing.assert_array_equal(block.start_time, np.float32([10_000, 1, np.nan, np.nan, 2, 10_000]))
+    np.testing.assert_array_equal(block.calibration[-1], np.float32([10_000, 1, np.nan, np.nan, 2, 10_000]))
 
 
 class _Parents:
@@ -185,7 +185,7 @@ class _Parents:
 def test_parts_of_a_read_start_later(tmp_path: Path) -> None:
     starts, lengths = np.array([0, 0, 6000]), np.array([TO_THE_END, 3000, TO_THE_END])
     block = fetch_split(_Parents(), ["parent", "a", "b"], Names.of(["", "parent", "parent"]), starts, lengths)  # type: ignore[arg-type]
-    assert block.start_time.tolist() == [5.0, 5.0, 6.5]
+    assert block.calibration[-1].tolist() == [5.0, 5.0, 6.5]
 
 
 @pytest.mark.shared

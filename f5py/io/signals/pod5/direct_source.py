@@ -84,7 +84,7 @@ class DirectPod5Source(IndexedSource):
         offsets = offsets_of(np.where(left, 0, n_samples))
         empty = np.empty if self._leaves_packed and not left.any() else recycled_array
         samples = empty(int(offsets[-1]), np.int16)
-        block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
+        block = SignalBlock(samples, offsets, found.calibration, found.problems)
         first = np.searchsorted(owners, np.arange(len(names) + 1))
         block.packed = StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed)
         if left.any() or not self._leaves_packed:
