@@ -14,12 +14,13 @@ from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.reads.read_index import ReadIndex
+from f5py.io.sequences.read_index_output import write_rows
 from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 
 from ..examples import examples
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
-from ..io.reads.made_index import write_readdb, write_sequence_index
+from ..io.reads.made_index import write_sequence_index
 
 
 def index_text(reads: Path) -> str:
@@ -199,11 +200,11 @@ def test_files_of_an_index_are_replaced_together_or_not(
 
 
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(OutputFileError, match=r"cannot write: No such file.*the index needs a writable folder"):
-        write_readdb(str(tmp_path / "absent/r.fa.index.readdb"), {"r": ""})
     reads = fasta(tmp_path / "r.fa", ["r1"])
+    with pytest.raises(OutputFileError, match=r"cannot write: No such file.*the index needs a writable folder"):
+        write_sequence_index(str(tmp_path / "absent/r.fa"), sources=[str(reads)])
     Path(f"{reads}.index").mkdir()  # in the way
-    with pytest.raises(OutputFileError, match=r"r\.fa\.index: cannot be written"):
+    with pytest.raises(OutputFileError, match=r"r\.fa\.index: cannot write: Is a directory"):
         write_sequence_index(str(reads))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.fa", "r.fa.index"]
 
@@ -222,7 +223,7 @@ def test_readdb_is_sorted_by_bytes(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 come after all letters, but not those that stand for them in a str."""
     names = [b"a", b"Z", b"\xe9", b"\xef\xbf\xbd", b"\xf0\x9f\x92\xa9", b"a\xff", b"aa", b"\xc3\xa9"]
     path = tmp_path / "x.readdb"
-    write_readdb(str(path), {os.fsdecode(name): os.fsdecode(b"/d/\xff" + name) for name in names})
+    write_rows(str(path), {os.fsdecode(name): os.fsdecode(b"/d/\xff" + name) for name in names})
     assert path.read_bytes() == b"".join(b"%s\t/d/\xff%s\n" % (name, name) for name in sorted(names))
 
 

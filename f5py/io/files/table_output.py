@@ -1,6 +1,5 @@
 """Table outputs: tab-separated or CSV."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -13,9 +12,6 @@ from f5py.options.output_names import is_csv_name
 _COMMAS = bytes.maketrans(b"\t", b",")
 #: Complaint about a CSV table in place of a tab-separated one.
 CSV_GIVEN = "has commas between its columns; give the table as .tsv or Parquet"
-#: Characters of CSV fields that need quotes, and such a field.
-_SIGNS = (b",", b'"', b"\r")
-_QUOTED = re.compile(rb'(?<![^\t\n])[^\t\n,"\r]*[,"\r][^\t\n]*')
 
 
 class CsvOutput:
@@ -48,9 +44,19 @@ class CsvOutput:
 
 def convert_to_csv(rows: bytes) -> bytes:
     """Convert tab-separated rows to CSV."""
-    if any(sign in rows for sign in _SIGNS):
-        rows = _QUOTED.sub(lambda field: b'"%b"' % field[0].replace(b'"', b'""'), rows)
+    if _has_sign(rows):
+        rows = b"\n".join(_quoted(row) if _has_sign(row) else row for row in rows.split(b"\n"))
     return rows.translate(_COMMAS)
+
+
+def _has_sign(text: bytes) -> bool:
+    """Return whether a field needs quotes."""
+    return b"," in text or b'"' in text or b"\r" in text
+
+
+def _quoted(row: bytes) -> bytes:
+    fields = row.split(b"\t")
+    return b"\t".join(b'"%b"' % one.replace(b'"', b'""') if _has_sign(one) else one for one in fields)
 
 
 def is_csv_header(line: bytes) -> bool:

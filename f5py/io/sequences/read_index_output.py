@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import pairwise
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import gather_slices, offsets_of
 from f5py.errors import OutputFileError
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_block
-from f5py.io.files.atomic_write import AtomicFile, temporary_name
+from f5py.io.files.atomic_write import AtomicFile, named_together
 from f5py.io.reads.read_files import ALL_READS
 from f5py.io.sequences.read_records import Sequences, sequence_batches
 from f5py.messages.console import input_warning
@@ -32,19 +32,25 @@ _BLOCKS_PER_JOB = 64
 
 
 class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
-    """Files of an index, which replace the old ones together or not at all; a context manager.
+    """Files of an index, which replace the old ones together; a context manager.
 
     Their names begin with that of the reads. ``.index.readdb`` is one of them only with signals. Leaving the context
     without `commit` changes nothing. Raises `OutputFileError` if they cannot be written.
     """
 
     def __init__(self, reads_path: str, with_signals: bool = True) -> None:
-        suffixes = (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX, *(READDB_SUFFIX,) * with_signals)
         self._reads_path = reads_path
-        self._files = _AtomicFiles(*(reads_path + suffix for suffix in suffixes))
+        self._files: list[AtomicFile] = []
+        try:
+            for suffix in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX, *(READDB_SUFFIX,) * with_signals):
+                self._files.append(AtomicFile(reads_path + suffix))
+        except OutputFileError as problem:
+            self.__exit__()
+            raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
 
     def __exit__(self, *_: object) -> None:
-        self._files.discard()
+        for file in self._files:
+            file.discard()
 
     def write_sequences(self, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
         """Write the reads of `sources`, by default of the reads file itself.
@@ -52,15 +58,30 @@ class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
         Returns every read's name, in file order, with the fast5 path in its header's comment, '' without one. Raises
         `InputFileError` or `OutputFileError`.
         """
-        with self._files.writing() as temporary:
+        with self._writing() as temporary:
             return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
 
     def commit(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
         """Write the ``.readdb`` of signal files, by read name and those with all reads, and rename the files."""
-        with self._files.writing() as temporary:
+        with self._writing() as temporary, named_together():
             if paths is not None or of_all:
-                _write_rows(temporary[-1], paths or {}, of_all)
-        self._files.commit()
+                write_rows(temporary[-1], paths or {}, of_all)
+            for file in self._files:
+                file.commit()
+
+    @contextmanager
+    def _writing(self) -> Iterator[list[str]]:
+        """Yield the temporary names; failed writes become `OutputFileError`."""
+        temporary = [file.path for file in self._files]
+        try:
+            yield temporary
+        except OSError as problem:
+            if problem.filename not in (None, *temporary):
+                raise
+            raise OutputFileError(
+                f"{self._reads_path}{SEQUENCE_SUFFIX}: cannot be written ({problem.strerror or problem}); "
+                "the index needs a writable folder with room; -o names another one"
+            ) from problem
 
 
 def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, sources: Sequence[str]) -> dict[str, str]:
@@ -172,7 +193,8 @@ def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
     return Sequences(names, bases, offsets, comments)
 
 
-def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ()) -> None:
+def write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ()) -> None:
+    """Write a ``.readdb``; see `ReadIndexOutput.commit`."""
     # sorted by bytes: only surrogates of undecodable bytes sort otherwise as str
     names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
@@ -188,58 +210,3 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
     if last not in exists:
         exists[sys.intern(last)] = os.path.isfile(last)
     return sys.intern(last) if exists[last] else ""
-
-
-class _AtomicFiles:
-    """Files that replace `paths` once all are complete; none if a rename fails."""
-
-    def __init__(self, *paths: str) -> None:
-        self._paths = paths
-        self._files: list[AtomicFile] = []
-        try:
-            for path in paths:
-                self._files.append(AtomicFile(path))
-        except OutputFileError as problem:
-            self.discard()
-            raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
-
-    def discard(self) -> None:
-        for file in self._files:
-            file.discard()
-
-    @contextmanager
-    def writing(self) -> Iterator[list[str]]:
-        """Yield the temporary names; failed writes become `OutputFileError`."""
-        temporary = [file.path for file in self._files]
-        try:
-            yield temporary
-        except OSError as problem:
-            if problem.filename not in (None, *temporary, *self._paths):
-                raise
-            raise OutputFileError(
-                f"{self._paths[0]}: cannot be written ({problem.strerror or problem}); "
-                "the index needs a writable folder with room; -o names another one"
-            ) from problem
-
-    def commit(self) -> None:
-        targets = [os.path.realpath(path) for path in self._paths]
-        aside = {path: temporary_name(f"{path}.old") for path in targets}
-        moved: list[str] = []
-        placed: list[str] = []
-        with self.writing():
-            try:
-                for path in filter(os.path.isfile, targets):
-                    os.replace(path, aside[path])
-                    moved.append(path)
-                for file, path in zip(self._files, targets, strict=True):
-                    file.commit()
-                    placed.append(path)
-            except BaseException:
-                with suppress(OSError):
-                    for path in placed:
-                        os.remove(path)
-                    for path in moved:
-                        os.replace(aside[path], path)
-                raise
-            for path in moved:
-                os.remove(aside[path])

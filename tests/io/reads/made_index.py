@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from f5py.io.sequences.read_index_output import ReadIndexOutput, _AtomicFiles, _write_rows
+from f5py.io.sequences.read_index_output import ReadIndexOutput
 
 
 def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
@@ -13,14 +13,3 @@ def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[st
         paths = index.write_sequences(threads, sources)
         index.commit()
     return paths
-
-
-def write_readdb(path: str, paths: Mapping[str, str]) -> None:
-    """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
-    files = _AtomicFiles(path)
-    try:
-        with files.writing() as temporary:
-            _write_rows(temporary[0], paths)
-        files.commit()
-    finally:
-        files.discard()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from f5py.errors import InputFileError
 from f5py.io.reads import read_files
 from f5py.io.reads.read_files import ReadFiles
+from f5py.io.sequences.read_index_output import write_rows
 
 from ...examples import examples
-from .made_index import write_readdb
 
 fields = st.binary(max_size=12).map(lambda raw: raw.translate(None, b"\0\t\n").decode("utf-8", "surrogateescape"))
 names = fields.filter(bool)
@@ -81,7 +81,7 @@ def test_only_some_of_many_relative_paths_are_remembered(tmp_path: Path) -> None
 def test_there_and_back(tmp_path: Path) -> None:
     path = str(tmp_path / "r.fa.index.readdb")
     paths = {"b": "x/y z.fast5", "a": "", "ä": "\udcff.fast5", "c": "a\tb.fast5"}
-    write_readdb(path, paths)
+    write_rows(path, paths)
     assert ReadFiles.read(path) == paths
     assert Path(path).read_bytes().startswith(b"a\t\nb\tx/y z.fast5\nc\ta\tb.fast5\n")
 

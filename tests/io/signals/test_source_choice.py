@@ -11,11 +11,11 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import file_kind
+from f5py.io.sequences.read_index_output import write_rows
 from f5py.io.signals import open_any, open_signals, open_source, source_choice
 from f5py.io.signals.search import list_formats, list_kind
 from f5py.io.signals.source_choice import reader_processes
 
-from ..reads.made_index import write_readdb
 from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
 from .made_slow5 import GROUPS, write_blow5, write_slow5
 
@@ -34,7 +34,7 @@ def reads_path(tmp_path: Path) -> str:
 
 
 def write_index(reads_path: str, paths: dict[str, str]) -> None:
-    write_readdb(f"{reads_path}.index.readdb", paths)
+    write_rows(f"{reads_path}.index.readdb", paths)
 
 
 def assert_gives(source, reads, names=None):
