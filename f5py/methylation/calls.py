@@ -56,10 +56,8 @@ class ScoreOffload(Protocol):
     def fetch_scores(self, calls: Calls) -> float:
         """Wait for the log-likelihoods and fill them; return the seconds of all threads."""
 
-    def begin_sites(
-        self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
-    ) -> NDArray[np.bool_]:
-        """Start to score the sites, listed in `sites` and `calls`, of groups already begun.
+    def begin_sites(self, batch: ReadBatch, sites: SiteListing) -> NDArray[np.bool_]:
+        """Start to score the listed sites of groups already begun.
 
         Return the reads that it declines.
         """
@@ -130,7 +128,7 @@ def call_methylation(
         if per_site:
             reads = longest_first(batch.read_length, others)
             seconds += pool.run(list_sites, reads, *site_lists, order=number)
-            others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
+            others = others & ~elsewhere.begin_sites(batch, sites)
 
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds += pool.run(list_all, reads, batch.view, *lists, order=number)

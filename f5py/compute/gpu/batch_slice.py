@@ -285,14 +285,12 @@ class GpuBatchSlice:
         assert self._scores is not None
         return self._scores.fetch(calls)
 
-    def begin_sites(
-        self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
-    ) -> NDArray[np.bool_]:
+    def begin_sites(self, batch: ReadBatch, sites: SiteListing) -> NDArray[np.bool_]:
         from f5py.compute.gpu.results.site_scores import GpuSites
 
         assert self._scores is not None
         self._sites = GpuSites(self._part, self._tables, self._aligned, self._stages.pool)
-        given_back = self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
+        given_back = self._sites.begin(batch, self._scores, sites)
         self._fetch_left(batch, given_back)
         return given_back
 

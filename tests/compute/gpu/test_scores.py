@@ -102,8 +102,9 @@ class Scorer:
     def begin_scores(self, batch, model, motifs, listing, noise):
         self.listing = listing
         self._scores.put_reads(batch, self.scores(batch, motifs))
-        given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing, noise)
-        self.n_given_back = int(given_back.sum())
+        reads = self.scores(batch, motifs)
+        given_back = self._scores.begin(batch, reads, model, motifs, listing, noise)
+        self.begun, self.n_given_back = reads & ~given_back, int(given_back.sum())
         return given_back
 
     def fetch_scores(self, calls):

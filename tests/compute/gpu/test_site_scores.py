@@ -28,13 +28,13 @@ class _SiteScorer(Scorer):
 
     results = "sites"
 
-    def begin_sites(self, batch, reads, sites, calls):
+    def begin_sites(self, batch, sites):
         from f5py.compute.gpu.results.site_scores import GpuSites
 
         scores = self._scores
         self._sites = GpuSites(self.part, scores._tables, self.reads, scores._pool)
-        given_back = self._sites.begin(batch, reads, scores.scoring, sites, calls)
-        self.listed, self.groups, self.of_sites = reads & ~given_back, batch.calls, sites
+        given_back = self._sites.begin(batch, scores, sites)
+        self.listed, self.groups, self.of_sites = self.begun & ~given_back, batch.calls, sites
         self.n_given_back += int(given_back.sum())
         return given_back
 
@@ -248,11 +248,11 @@ def test_scratch_memory_is_written_before_it_is_read_and_not_beyond_its_end(devi
     found = _called(batch, pool, elsewhere=scorer, noise=noise)
     assert_same(found, _called(batch, pool, noise=noise))
     assert scorer.n_launches == 2
-    order, of_groups = scorer._sites._order, scorer._scores._order
-    end = max(order.work[order.n[2]], of_groups.work[-(-of_groups.n[0] // 16)])
+    of_sites, of_groups = scorer._sites._work, scorer._scores._order
+    end = max(of_sites[-1], of_groups.work[-(-of_groups.n[0] // 16)])
     left = np.empty_like(nans)
     with scorer.part.stream:
         trace.get(stream=scorer.part.stream, out=left, blocking=False)
     scorer.part.stream.synchronize()
     assert (left[end:] == 0xFFFFFFFF).all()
-    assert (left[: order.work[1]] != 0xFFFFFFFF).any()
+    assert (left[: of_sites[1]] != 0xFFFFFFFF).any()

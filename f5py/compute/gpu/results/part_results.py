@@ -1,14 +1,12 @@
 """Base class of the results of an arena part."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
-from f5py.threads.pool import CallingThread, WorkerPool
+from f5py.threads.pool import WorkerPool
 
 
 def reads_that_fit(
@@ -43,11 +41,3 @@ class PartResults:
     def __init__(self, part: ArenaPart, tables: DeviceTables, aligned: NDArray[np.int64], pool: WorkerPool) -> None:
         self._part, self._tables, self._aligned, self._pool = part, tables, aligned, pool
         self._functions = tables.functions
-
-    def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel of one item in this thread, as the pool's may be busy for longer."""
-        CallingThread().run(kernel, np.zeros(1, np.int64), *arguments)
-
-    def _run_pieces(self, kernel: Any, n: int, of_piece: int, *arguments: Any) -> float:
-        """Run a kernel of n items in pieces by the pool; return the thread seconds."""
-        return self._pool.run(kernel, np.arange(-(-n // of_piece)), *arguments)

@@ -23,6 +23,7 @@ from f5py.methylation.hmm import (
     single_precision,
 )
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import CallingThread
 
 #: Groups of a warp: two problems each.
 GROUPS = LANES // 2
@@ -80,34 +81,13 @@ def work_elements(columns, rows):
     return LANES * (6 * columns + 2 * ((columns + BLOCK - 1) // BLOCK) + 2 * rows)
 
 
-@inner
-def sort_by(keys, from_, to):
-    """Sort the items in `from_` by descending `keys` below `BUCKETS`; stable."""
-    begins = np.zeros(BUCKETS + 1, np.int64)
-    for i in range(from_.shape[0]):
-        begins[BUCKETS - keys[from_[i]]] += 1
-    for key in range(BUCKETS):
-        begins[key + 1] += begins[key]
-    for i in range(from_.shape[0]):
-        bucket = BUCKETS - 1 - keys[from_[i]]
-        to[begins[bucket]] = from_[i]
-        begins[bucket] += 1
-
-
 @kernel
 def order_groups(queue, one, at, calls, listing, limits, order, given_back):
     """Sort the groups of reads by descending k-mers, then events; `describe_groups` does the rest.
 
-    Parameters
-    ----------
-    at : int64, shape (n,)
-        Reads, numbered within the part.
-    calls : tuple of int64
-        The batch's number of each read of the part; offset and number of the calls of the batch's reads.
-    limits : tuple of int
-        k, and scratch memory of a warp, in elements.
-    given_back : bool
-        Set for reads of the batch with a group too large for `room`; the order has none of theirs.
+    `at` numbers the reads within the part. `calls` are the batch's number of each read of the part, and offset and
+    number of the calls of the batch's reads; `limits` are k, and scratch memory of a warp, in elements. `given_back` is
+    set for reads of the batch with a group too large for that; the order has none of theirs.
     """
     aligned, offsets, n_calls = calls
     k, room = limits
@@ -152,13 +132,7 @@ def order_groups(queue, one, at, calls, listing, limits, order, given_back):
 
 @kernel
 def describe_groups(queue, pieces, listing, k, order):
-    """Fill the descriptions of the groups, and of the warps except the sums of their work.
-
-    Parameters
-    ----------
-    pieces
-        Piece i has `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE``; see `f5py.threads.pool`.
-    """
+    """Describe groups and warps, without the sums of work; a piece has `WARPS_OF_PIECE` warps."""
     n = order.n[0]
     n_warps = (n + GROUPS - 1) // GROUPS
     for i in claimed_indices(work_counter(queue), pieces.shape[0]):
@@ -182,12 +156,7 @@ def describe_groups(queue, pieces, listing, k, order):
 def put_back(queue, pieces, places, scores, calls):
     """Convert the scores of sorted groups to log-likelihoods in `calls`.
 
-    Parameters
-    ----------
-    pieces
-        Piece i has `SLOTS_OF_PIECE` places from ``i * SLOTS_OF_PIECE``; see `f5py.threads.pool`.
-    scores : float32, shape (>= 4 * n,)
-        Arguments of `log_score` for each group, methylated and unmethylated.
+    A piece has `SLOTS_OF_PIECE` groups. `scores` are arguments of `log_score`, methylated and unmethylated.
     """
     for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE
@@ -197,12 +166,11 @@ def put_back(queue, pieces, places, scores, calls):
             calls.unmethylated[slot] = log_score(scores[4 * i + 2], scores[4 * i + 3])
 
 
-#: Table of levels, see `DeviceTables.levels`, `f5py.methylation.hmm.motif_table`, k, noise, and groups of a motif.
-MotifScoring = tuple[Any, Any, int, NoiseTerms | None, GroupWindows]
-
-
 class GpuScores(PartResults):
-    """Groups of one motif. `scoring` is that of the latest `begin`."""
+    """Groups of one motif.
+
+    `scoring` of the latest `begin` are `DeviceTables.levels`, `f5py.methylation.hmm.motif_table`, k and noise.
+    """
 
     def begin(
         self,
@@ -220,23 +188,29 @@ class GpuScores(PartResults):
         self._put_numbers(batch, noise)
         strands = motif_table(motifs)
         on_device = self._tables.cached(strands.tobytes(), lambda: strands)
-        self.scoring: MotifScoring = (self._tables.levels(model), on_device, model.k, noise, listing)
+        self.scoring = self._tables.levels(model), on_device, model.k, noise
         self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)
         most, room = int(batch.calls.n[self._aligned[at]].sum()), self._part.size.groups
         self._order = order = empty_order(most, self._part.host["groups"][: 5 * room])
         self._is_described_there = most <= room
-        self._run(
-            order_groups, at, (self._aligned, batch.calls.offsets, batch.calls.n), listing,
+        CallingThread().run(  # as the pool's may be busy for longer
+            order_groups, np.zeros(1, np.int64), at, (self._aligned, batch.calls.offsets, batch.calls.n), listing,
             (model.k, self._part.size.trace_words), order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
-        self._run_pieces(describe_groups, self._n, GROUPS * WARPS_OF_PIECE, listing, model.k, order)
+        pieces = np.arange(-(-self._n // (GROUPS * WARPS_OF_PIECE)))
+        self._pool.run(describe_groups, pieces, listing, model.k, order)
         np.cumsum(order.work, out=order.work)
         self._next = 0
         self._queue_chunk()
         return given_back
+
+    @property
+    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Sorted groups: the slots of their calls, and their descriptions; see `GroupOrder`."""
+        return self._order.places[: self._n] & _SLOT, self._order.groups[: self._n]
 
     def fetch(self, calls: Calls) -> float:
         """Wait, and fill the log-likelihoods of the groups; return the thread seconds."""
@@ -245,7 +219,7 @@ class GpuScores(PartResults):
             self._part.wait()
             first, end = self._chunk
             places = self._order.places[first:end]
-            seconds += self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, places, host, calls)
+            seconds += self._pool.run(put_back, np.arange(-(-len(places) // SLOTS_OF_PIECE)), places, host, calls)
             if self._next == self._n:
                 return seconds
             self._queue_chunk()
@@ -278,7 +252,7 @@ class GpuScores(PartResults):
         self._chunk, self._next = (first, end), end
         n = end - first
         warps = slice(warp, warp + -(-n // GROUPS))
-        model, motifs, k, terms, _ = self.scoring
+        model, motifs, k, terms = self.scoring
         with part.stream:
             if self._is_described_there and first == 0:
                 part.upload("groups", 5 * n)
