@@ -3,13 +3,13 @@
 import ctypes
 import importlib.util
 import os
-import queue
 import threading
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from f5py.compute.gpu.arena import reclaimable_memory
 from f5py.compute.gpu.placement import Backend
@@ -77,57 +77,35 @@ def open_gpus(
         return
     with suppress(Exception):  # told by those that need it
         load_cupy()
-    openers = _Openers(open_one)
+    left: set[Future[DeviceBackend]] = set()
     told: set[str] = set()
+    executor = ThreadPoolExecutor(max(len(numbers), 1), initializer=_name_thread)
     try:
-        for number in numbers:
-            openers.start(number)
-        for _ in numbers:
-            found = openers.ready.get()
-            if isinstance(found, Exception):
-                if str(found) in told:
-                    continue
-                told.add(str(found))
-            yield found
-    finally:
-        openers.give_up()
-
-
-class _Openers:
-    """Threads that each open a device."""
-
-    def __init__(self, open_one: Callable[[int], DeviceBackend]) -> None:
-        self.ready: queue.SimpleQueue[DeviceBackend | Exception] = queue.SimpleQueue()
-        self._open_one = open_one
-        self._given_up = False
-        self._lock = threading.Lock()
-
-    def start(self, number: int) -> None:
-        threading.Thread(target=self._open, args=[number], name=START_THREAD).start()
-
-    def _open(self, number: int) -> None:
-        found: DeviceBackend | Exception = RuntimeError(f"the start of GPU {number} was ended")
         try:
-            found = self._open_one(number)
-        except Exception as problem:  # cupy and what it loads raise all kinds of them
-            found = problem
-        finally:
-            with self._lock:
-                is_wanted = not self._given_up
-                if is_wanted:
-                    self.ready.put(found)
-            if not is_wanted and not isinstance(found, Exception):
-                close_gpu(found)
+            left.update(executor.submit(open_one, number) for number in numbers)
+        except RuntimeError as problem:  # no thread can be started, as where the interpreter is ending
+            yield problem
+        executor.shutdown(wait=False)
+        for future in as_completed(left.copy()):
+            left.remove(future)
+            if (failure := future.exception()) is None:
+                yield future.result()
+            elif str(failure) not in told:
+                told.add(str(failure))
+                yield cast(Exception, failure)
+    finally:
+        for future in left:
+            future.add_done_callback(_close_opened)
 
-    def give_up(self) -> None:
-        """Close opened devices that nobody claimed, and all that open later."""
-        with self._lock:
-            self._given_up = True
-        with suppress(queue.Empty):
-            while True:
-                found = self.ready.get_nowait()
-                if not isinstance(found, Exception):
-                    close_gpu(found)
+
+def _name_thread() -> None:
+    threading.current_thread().name = START_THREAD
+
+
+def _close_opened(future: Future[DeviceBackend]) -> None:
+    """Close a device that nobody has claimed."""
+    if future.exception() is None:
+        close_gpu(future.result())
 
 
 def close_gpu(gpu: DeviceBackend) -> None:

@@ -191,12 +191,18 @@ class AutoGpuScheduler:
         return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share * self._patience
 
     def _start_gpus(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=START_THREAD)
+        self._thread = threading.Thread(target=self._open_gpus, name=START_THREAD)
         self._thread.start()
 
-    def _run(self) -> None:
+    def _open_gpus(self) -> None:
         try:
-            self._open_gpus()
+            for gpu in self._gpus_to_come:
+                if not isinstance(gpu, Exception):
+                    self._take(gpu)
+                elif not self._closing:
+                    report_unavailable(gpu, self._prefers_gpus)
+                if self._closing:
+                    break
         finally:
             if isinstance(self._gpus_to_come, Generator):
                 self._gpus_to_come.close()
@@ -206,15 +212,6 @@ class AutoGpuScheduler:
         with self._lock:
             self._has_one = True
             self._lock.notify_all()
-
-    def _open_gpus(self) -> None:
-        for gpu in self._gpus_to_come:
-            if not isinstance(gpu, Exception):
-                self._take(gpu)
-            elif not self._closing:
-                report_unavailable(gpu, self._prefers_gpus)
-            if self._closing:
-                break
 
     def _take(self, gpu: DeviceBackend) -> None:
         """Add a ready GPU to the lanes, or close it if the run is over."""
