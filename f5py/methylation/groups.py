@@ -196,12 +196,7 @@ def _list_groups(read, k, motif, slot, calls, windows, scratch):
 
 @kernel
 def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
-    """Count groups and sites of `reads`; see `count_groups`.
-
-    Parameters
-    ----------
-    n_groups, n_sites : int64, shape (n_reads,)
-    """
+    """Count groups and sites of `reads`; see `count_groups`."""
     scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -212,15 +207,7 @@ def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
 
 @kernel
 def list_all(queue, reads, batch, k, motifs, calls, windows):
-    """List the callable site groups of `reads`.
-
-    Parameters
-    ----------
-    calls : f5py.core.batch.Calls
-        First and last site, and numbers of sites and of groups are filled.
-    windows : GroupWindows
-        Filled.
-    """
+    """List the callable site groups of `reads` in `calls`, without log-likelihoods, and in `windows`."""
     scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]

@@ -297,16 +297,10 @@ def _entry_density(x, inverse, offset, constant, noise):
 
 @inner
 def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, noise, scratch, scores):
-    """Compute log-likelihoods of sixteen event sequences under sixteen k-mer sequences.
+    """Compute natural log-likelihoods of sixteen event sequences under sixteen k-mer sequences.
 
-    Parameters
-    ----------
-    events : float32, shape (>= 16 * max(n_events),)
-        Event means, padded after a lane's last event with finite values.
-    emissions : Emissions
-        With correlated noise, after a lane's last k-mer `inverse` must be 0.
-    scores : float32, shape (16,)
-        Filled with natural logarithms.
+    `events` are means, padded after a lane's last event with finite values. With correlated noise, `inverse` of the
+    emissions must be 0 after a lane's last k-mer.
     """
     inverse, offset, constant = emissions
     work, ends, scales = scratch
@@ -442,13 +436,9 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, noise, 
 
 @kernel
 def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
-    """Fill each read's stay and step probability, times the weights, and ln(var).
+    """Fill each read's stay and step probability, times the weights, and ln(var); float32, shape (n, 3).
 
     Weights differ from 1 only with correlated noise.
-
-    Parameters
-    ----------
-    numbers : float32, shape (n, 3)
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])

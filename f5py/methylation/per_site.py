@@ -94,14 +94,9 @@ class SiteLikelihoods(NamedTuple):
 
 @kernel
 def list_sites(queue, reads, alignments, motifs, span, groups, windows, sites, calls):
-    """List the sites of the groups of `reads`.
+    """List the sites of the groups of `reads` in `sites` and, without log-likelihoods, in `calls`.
 
-    Parameters
-    ----------
-    span : int
-        Number of bases that determine a k-mer's densities.
-    calls : f5py.core.batch.Calls
-        Of sites; filled except for the log-likelihoods.
+    `span` bases determine a k-mer's densities.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -162,15 +157,7 @@ def order_sites(queue, one, k, groups, windows, sites, order):
 
 @kernel
 def score_sites(queue, tasks, batch, model, motifs, noise, groups, windows, sites, order, of_read, found):
-    """Score the sites of windows.
-
-    Parameters
-    ----------
-    of_read : int64, shape (n_group_slots,)
-        Read of each group.
-    found : SiteLikelihoods
-        Filled.
-    """
+    """Fill the likelihoods of the sites of windows, in this order; `of_read` is each group's read."""
     alignments = batch.alignments
     # outside the loop, as each use changes the array's reference count, shared by all threads
     window, n_bases_of, begin, end = windows
@@ -316,16 +303,9 @@ def _weigh_sites(n_sites, groups, noise, agreement, scores):
 
 @kernel
 def finish_sites(queue, reads, groups, sites, found, noise, agreement, calls):
-    """Compute the log-likelihoods of the sites of `reads` from their likelihoods.
+    """Fill log-likelihoods of `calls` of sites from their likelihoods and the groups' log-likelihoods.
 
-    Parameters
-    ----------
-    groups : f5py.core.batch.Calls
-        With the log-likelihoods of groups.
-    agreement : float
-        See `_weigh_sites`.
-    calls : f5py.core.batch.Calls
-        Of sites; their log-likelihoods are filled.
+    For `agreement` see `_weigh_sites`.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]

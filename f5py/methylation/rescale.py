@@ -199,16 +199,9 @@ def fit_read(event_mean, first_event, last_event, plain, changed, probability, m
 
 @kernel
 def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
-    """Fit `reads` again; those with too few usable k-mers keep their fit.
+    """Change the scaling of `reads`; those with fewer usable k-mers than `least_events` keep it.
 
-    Parameters
-    ----------
-    batch : f5py.core.batch.BatchView
-        Its scaling is changed.
-    bases : uint8, shape (base_map.offsets[-1],)
-        Letters of the reads as sequenced.
-    least_events : int
-        Minimum number of usable k-mers.
+    `bases` are letters of the reads as sequenced.
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
@@ -243,14 +236,9 @@ def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
 def rescale_reads(
     batch: ReadBatch, motif: Motif, model: PoreModel, pool: WorkerPool, least_events: int
 ) -> tuple[Scaling, float]:
-    """Fit the reads of a batch again, by its calls of groups.
+    """Fit the reads of a batch again, by its calls of groups; return the scaling and thread seconds.
 
-    Return a new scaling and the seconds of all threads.
-
-    Parameters
-    ----------
-    least_events : int
-        Reads with fewer usable k-mers keep their fit.
+    Reads with fewer usable k-mers than `least_events` keep their fit.
     """
     scaling = Scaling(*(values.copy() for values in batch.scaling))
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & (batch.calls.n > 0))

@@ -119,10 +119,7 @@ def _stream(values, to):
 def gather(queue, reads, offsets, values, gathered_offsets, gathered):
     """Concatenate the bytes of `reads`: read ``reads[i]`` goes to ``gathered[gathered_offsets[i]:]``.
 
-    Parameters
-    ----------
-    offsets, gathered_offsets : int64
-        In bytes, of all reads of the batch, and of `reads`.
+    Offsets are in bytes, those of `values` of all reads of the batch.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
@@ -133,13 +130,7 @@ def gather(queue, reads, offsets, values, gathered_offsets, gathered):
 
 @kernel
 def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
-    """Undo `gather`.
-
-    Parameters
-    ----------
-    values : uint8, shape (offsets[-1],)
-        Filled for `reads`.
-    """
+    """Undo `gather`."""
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
@@ -149,15 +140,7 @@ def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
 
 @kernel
 def scatter_maps(queue, reads, k, p, gathered, base_map):
-    """Copy the base-to-event maps of `reads` back; -1 for the last k - 1 bases of each read.
-
-    Parameters
-    ----------
-    p : int64, shape (len(reads) + 1,)
-        Offsets of the reads' bases in `gathered`.
-    gathered, base_map : f5py.core.batch.BaseMap
-        Of `reads`, concatenated, and of the batch, filled.
-    """
+    """Copy base-to-event maps of `reads`, at offsets `p`, back; -1 for the last k - 1 bases of each."""
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]
