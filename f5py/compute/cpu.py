@@ -40,9 +40,14 @@ def _seconds(clock, spec):
 def align_all(queue, reads, bases, events, base_map, scaling, found, settings):
     """Rank, scale and align `reads`, and recalibrate the aligned ones.
 
-    `bases` are letters of the reads as sequenced; events are reversed for RNA. Of `base_map` last events are filled if
-    the array is not empty, of `scaling` var only for aligned reads. `found` and `settings` are those of `align_reads`;
-    the clock is C's ``clock_gettime``.
+    Parameters
+    ----------
+    bases, events : uint8, f5py.core.batch.Events
+        Letters of the reads as sequenced; events are reversed for RNA.
+    base_map, scaling : f5py.core.batch.BaseMap, f5py.core.batch.Scaling
+        Filled; var only of aligned reads, last events if the array is not empty.
+    found, settings : tuple
+        See `align_reads`; `found` is filled, and the clock is C's ``clock_gettime``.
     """
     model, codes, limits, is_rna, clock = settings
     aligned_pairs, pair_offsets, n_pairs_of, events_per_base, verdict, n_calibration, aligning = found

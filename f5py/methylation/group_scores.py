@@ -215,8 +215,14 @@ def _score_block(batch, model, motifs, noise, overlapping, slots, reads, windows
 def score_groups(queue, blocks, size, batch, model, motifs, noise, overlapping, slots, reads, windows, scores):
     """Compute log-likelihoods of groups with all sites methylated and with none.
 
-    `blocks` are the first groups of tasks of `size` groups; `slots` and `reads` each group's index in windows and
-    scores, and its read. For `overlapping` see `fill_methylated`.
+    Parameters
+    ----------
+    blocks : int64
+        First groups of tasks of `size` groups.
+    overlapping : bool
+        See `fill_methylated`.
+    slots, reads : int64, shape (n,)
+        Index of each group in windows and scores, and its read.
     """
     for i in claimed_indices(work_counter(queue), blocks.shape[0]):
         block = slice(blocks[i], blocks[i] + size)

@@ -196,7 +196,12 @@ def _list_groups(read, k, motif, slot, calls, windows, scratch):
 
 @kernel
 def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
-    """Count groups and sites of `reads`; see `count_groups`."""
+    """Count groups and sites of `reads`; see `count_groups`.
+
+    Parameters
+    ----------
+    n_groups, n_sites : int64, shape (n_reads,)
+    """
     scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -207,7 +212,13 @@ def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
 
 @kernel
 def list_all(queue, reads, batch, k, motifs, calls, windows):
-    """List the callable site groups of `reads` in `calls`, without log-likelihoods, and in `windows`."""
+    """List the callable site groups of `reads`.
+
+    Parameters
+    ----------
+    calls, windows : f5py.core.batch.Calls, GroupWindows
+        Filled except for the log-likelihoods.
+    """
     scratch = site_scratch(0, 0)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]

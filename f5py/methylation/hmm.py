@@ -436,9 +436,13 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, noise, 
 
 @kernel
 def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
-    """Fill each read's stay and step probability, times the weights, and ln(var); float32, shape (n, 3).
+    """Fill each read's stay and step probability, times the weights, and ln(var).
 
     Weights differ from 1 only with correlated noise.
+
+    Parameters
+    ----------
+    numbers : float32, shape (n, 3)
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])

@@ -20,7 +20,12 @@ _FIRST = 1 << 12
 
 @exact_kernel
 def hash_names(names, offsets, keys):
-    """Fill two hashes of each name; int64, shape (n, 2)."""
+    """Fill two hashes of each name.
+
+    Parameters
+    ----------
+    keys : int64, shape (n, 2)
+    """
     for i in range(keys.shape[0]):
         first, second = _BASIS
         for at in range(offsets[i], offsets[i + 1]):
@@ -43,7 +48,13 @@ def _slot_of(key, spans, latest):
 
 @exact_kernel
 def add_spans(begin, end, spans, latest):
-    """Add alignments to the hash table of each name's latest one, and fill the preceding ones."""
+    """Add alignments to the hash table of each name's latest one, and fill the preceding ones.
+
+    Parameters
+    ----------
+    spans, latest : int64
+        Alignments, shape (n, _N_COLUMNS), and the table of their rows or -1, shape (2 ** m,).
+    """
     for span in range(begin, end):
         slot = _slot_of(spans[span], spans, latest)
         spans[span, _EARLIER] = latest[slot]
@@ -52,7 +63,13 @@ def add_spans(begin, end, spans, latest):
 
 @exact_kernel
 def find_latest(keys, spans, latest, found):
-    """Fill the latest alignment of each name, or -1."""
+    """Fill the latest alignment of each name, or -1.
+
+    Parameters
+    ----------
+    keys, spans, latest : int64
+        See `hash_names` and `add_spans`.
+    """
     for i in range(keys.shape[0]):
         found[i] = latest[_slot_of(keys[i], spans, latest)]
 

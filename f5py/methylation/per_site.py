@@ -94,9 +94,12 @@ class SiteLikelihoods(NamedTuple):
 
 @kernel
 def list_sites(queue, reads, alignments, motifs, span, groups, windows, sites, calls):
-    """List the sites of the groups of `reads` in `sites` and, without log-likelihoods, in `calls`.
+    """List the sites of the groups of `reads`.
 
-    `span` bases determine a k-mer's densities.
+    Parameters
+    ----------
+    span, calls : int, f5py.core.batch.Calls
+        Number of bases that determine a k-mer's densities. Calls of sites; filled except for the log-likelihoods.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
@@ -157,7 +160,13 @@ def order_sites(queue, one, k, groups, windows, sites, order):
 
 @kernel
 def score_sites(queue, tasks, batch, model, motifs, noise, groups, windows, sites, order, of_read, found):
-    """Fill the likelihoods of the sites of windows, in this order; `of_read` is each group's read."""
+    """Score the sites of windows.
+
+    Parameters
+    ----------
+    of_read, found : int64, SiteLikelihoods
+        Read of each group; likelihoods, filled.
+    """
     alignments = batch.alignments
     # outside the loop, as each use changes the array's reference count, shared by all threads
     window, n_bases_of, begin, end = windows
@@ -305,7 +314,10 @@ def _weigh_sites(n_sites, groups, noise, agreement, scores):
 def finish_sites(queue, reads, groups, sites, found, noise, agreement, calls):
     """Fill log-likelihoods of `calls` of sites from their likelihoods and the groups' log-likelihoods.
 
-    For `agreement` see `_weigh_sites`.
+    Parameters
+    ----------
+    agreement : float
+        See `_weigh_sites`.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]

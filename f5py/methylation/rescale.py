@@ -201,7 +201,10 @@ def fit_read(event_mean, first_event, last_event, plain, changed, probability, m
 def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
     """Change the scaling of `reads`; those with fewer usable k-mers than `least_events` keep it.
 
-    `bases` are letters of the reads as sequenced.
+    Parameters
+    ----------
+    bases : uint8
+        Letters of the reads as sequenced.
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events
     for i in claimed_indices(work_counter(queue), reads.shape[0]):

@@ -119,7 +119,10 @@ def _stream(values, to):
 def gather(queue, reads, offsets, values, gathered_offsets, gathered):
     """Concatenate the bytes of `reads`: read ``reads[i]`` goes to ``gathered[gathered_offsets[i]:]``.
 
-    Offsets are in bytes, those of `values` of all reads of the batch.
+    Parameters
+    ----------
+    offsets, gathered_offsets : int64
+        In bytes, of all reads of the batch, and of `reads`.
     """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
@@ -130,7 +133,13 @@ def gather(queue, reads, offsets, values, gathered_offsets, gathered):
 
 @kernel
 def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
-    """Undo `gather`."""
+    """Undo `gather`.
+
+    Parameters
+    ----------
+    values : uint8
+        Filled for `reads`.
+    """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
@@ -140,7 +149,13 @@ def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
 
 @kernel
 def scatter_maps(queue, reads, k, p, gathered, base_map):
-    """Copy base-to-event maps of `reads`, at offsets `p`, back; -1 for the last k - 1 bases of each."""
+    """Copy the base-to-event maps of `reads` back; -1 for the last k - 1 bases of each read.
+
+    Parameters
+    ----------
+    p : int64, shape (len(reads) + 1,)
+        Offsets of the reads' bases in `gathered`.
+    """
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]

@@ -85,9 +85,15 @@ def work_elements(columns, rows):
 def order_groups(queue, one, at, calls, listing, limits, order, given_back):
     """Sort the groups of reads by descending k-mers, then events; `describe_groups` does the rest.
 
-    `at` numbers the reads within the part. `calls` are the batch's number of each read of the part, and offset and
-    number of the calls of the batch's reads; `limits` are k, and scratch memory of a warp, in elements. `given_back` is
-    set for reads of the batch with a group too large for that; the order has none of theirs.
+    Parameters
+    ----------
+    at : int64, shape (n,)
+        Reads, numbered within the part.
+    calls, limits : tuple of int64, tuple of int
+        The batch's number of each read of the part; offset and number of the calls of the batch's reads. k, and scratch
+        memory of a warp, in elements.
+    given_back : bool
+        Set for reads of the batch with a group too large for that; the order has none of theirs.
     """
     aligned, offsets, n_calls = calls
     k, room = limits
@@ -132,7 +138,13 @@ def order_groups(queue, one, at, calls, listing, limits, order, given_back):
 
 @kernel
 def describe_groups(queue, pieces, listing, k, order):
-    """Describe groups and warps, without the sums of work; a piece has `WARPS_OF_PIECE` warps."""
+    """Fill the descriptions of the groups, and of the warps except the sums of their work.
+
+    Parameters
+    ----------
+    pieces
+        Piece i has `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE``; see `f5py.threads.pool`.
+    """
     n = order.n[0]
     n_warps = (n + GROUPS - 1) // GROUPS
     for i in claimed_indices(work_counter(queue), pieces.shape[0]):
@@ -156,7 +168,10 @@ def describe_groups(queue, pieces, listing, k, order):
 def put_back(queue, pieces, places, scores, calls):
     """Convert the scores of sorted groups to log-likelihoods in `calls`.
 
-    A piece has `SLOTS_OF_PIECE` groups. `scores` are arguments of `log_score`, methylated and unmethylated.
+    Parameters
+    ----------
+    pieces, scores : int64, float32, shape (>= 4 * n,)
+        Piece i has `SLOTS_OF_PIECE` groups. Arguments of `log_score` for each, methylated and unmethylated.
     """
     for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE
