@@ -19,7 +19,7 @@ from f5py.errors import DamagedValueError, F5pyError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, iterate_sites
 from f5py.io.reads.reference import Reference
-from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.methylation.groups import is_site
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_table import (
@@ -35,6 +35,8 @@ from f5py.site_frequencies.site_table import (
 )
 
 _MOST_STEP = 1 << 32  # positions have 31 bits
+#: Multiplier and mask of partitions that are mixed with contigs.
+_MIXER, _MOST_NAME = 0x9E3779B1, 0x7FFFFFFF
 _N_REST = 4
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
@@ -138,94 +140,33 @@ class SiteCountTable(NamedTuple):
     rest: NDArray[np.uint32]  # see `SiteColumns`
 
 
-@exact_inner
-def _mixed_name(contig, partition):
-    """Mix a contig's index with a partition; it is its own inverse for a given partition."""
-    return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)
-
-
 @exact_kernel
-def count_sites(first, calls, partition, rule, n_sites, counts):
-    """Count calls from `first` on, until the table is full; return the next call and `n_sites`.
+def add_counts(first, columns, n_sites, counts):
+    """Add counts of sites from `first` on, until the table is full; return the next row and `n_sites`.
 
     Parameters
     ----------
-    partition : int32, shape (n,) or (0,)
-    rule : tuple of float, bool, bool
-        Threshold (natural log-likelihood ratio), whether it holds per site of a group, whether strands are combined.
-    """
-    contig, position, reverse, llr, size, _ = calls
-    threshold, per_site, combine = rule
-    slots, names, places, methylated, canonical, failed, _ = counts
-    site = np.int64(-1)
-    call = first
-    while call < llr.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
-        which = np.int64(partition[call]) if partition.shape[0] else np.int64(-1)
-        place = np.int64(position[call]) << 32 | (which + 1) << 1
-        if reverse[call] and not combine:
-            place |= 1
-        site = find_site(slots, names, places, n_sites, site + 1, _mixed_name(contig[call], which), place)
-        if site == n_sites:
-            n_sites += 1
-            methylated[site] = canonical[site] = failed[site] = 0
-        least = threshold * size[call] if per_site else threshold
-        if abs(llr[call]) < least:  # NaN is a call, as in the table of frequencies
-            failed[site] += np.uint32(1)
-        elif llr[call] > 0.0:
-            methylated[site] += np.uint32(1)
-        else:
-            canonical[site] += np.uint32(1)
-        call += 1
-    return call, n_sites
-
-
-@exact_kernel
-def add_counts(first, partition, contig, step, more, n_sites, counts):
-    """Add counts of sites from `first` on; return as `count_sites`.
-
-    Parameters
-    ----------
-    partition, contig : int32, shape (n,)
-    step : int64, shape (n,)
-        Position << 1 | reverse.
-    more : three of uint32, shape (n,), and one of uint32, shape (n, n_kinds) or (0, n_kinds)
-        In the order of `SiteCountTable`.
+    columns, counts : SiteColumns, SiteCountTable
     """
     slots, names, places, methylated, canonical, failed, rest = counts
     site = np.int64(-1)
     at = first
-    while at < contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
-        which = np.int64(partition[at])
-        place = (step[at] >> 1) << 32 | (which + 1) << 1 | (step[at] & 1)
-        site = find_site(slots, names, places, n_sites, site + 1, _mixed_name(contig[at], which), place)
+    while at < columns.contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
+        partition = np.int64(columns.partition[at]) + 1
+        name = np.int64(columns.contig[at]) ^ (partition * _MIXER & _MOST_NAME)
+        place = (columns.step[at] >> 1) << 32 | partition << 1 | (columns.step[at] & 1)
+        site = find_site(slots, names, places, n_sites, site + 1, name, place)
         if site == n_sites:
             n_sites += 1
             methylated[site] = canonical[site] = failed[site] = 0
-        methylated[site] += more[0][at]
-        canonical[site] += more[1][at]
-        failed[site] += more[2][at]
-        if more[3].shape[0]:
-            for kind in range(rest.shape[1]):
-                if more[3][at, kind]:
-                    rest[site, kind] += more[3][at, kind]
+        methylated[site] += columns.methylated[at]
+        canonical[site] += columns.canonical[at]
+        failed[site] += columns.failed[at]
+        for kind in range(rest.shape[1] if columns.rest.shape[0] else 0):
+            if columns.rest[at, kind]:
+                rest[site, kind] += columns.rest[at, kind]
         at += 1
     return at, n_sites
-
-
-@exact_kernel
-def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
-    """Split keys into partition, contig and step, the position of the modified base << 1 | reverse.
-
-    Parameters
-    ----------
-    offset_forward, offset_reverse : int
-        From a motif's first base to its modified base.
-    """
-    for site in range(name.shape[0]):
-        reverse = place[site] & 1
-        partition[site] = ((place[site] & 0xFFFFFFFF) >> 1) - 1
-        contig[site] = _mixed_name(name[site], partition[site])
-        step[site] = ((place[site] >> 32) + (offset_reverse if reverse else offset_forward)) << 1 | reverse
 
 
 @exact_kernel
@@ -318,9 +259,8 @@ class SiteCounts:
     def __init__(
         self, threshold: float = CALL_THRESHOLD, threshold_per_site: bool = False, combine_strands: bool = False
     ) -> None:
-
         self.combine_strands = combine_strands
-        self._rule = float(threshold), bool(threshold_per_site), bool(combine_strands)
+        self._threshold, self._is_per_site = threshold, threshold_per_site
         self._n_sites = 0
         n = _FIRST_ENTRIES
         self._counts = SiteCountTable(
@@ -339,17 +279,13 @@ class SiteCounts:
 
     def add(self, calls: SingleSiteCalls, partition: NDArray[np.int32] | None = None) -> None:
         """Count calls of single sites; the default partition is -1."""
-        partition = np.empty(0, np.int32) if partition is None else partition
-        self._add_all(count_sites, len(calls.llr), calls, partition, self._rule)
-
-    def _add_all(self, kernel: Callable[..., tuple[int, int]], n: int, *arguments: object) -> None:
-        """Add n counts by a kernel, and grow the table whenever it is full."""
-        n_done = 0
-        while True:
-            n_done, self._n_sites = kernel(n_done, *arguments, self._n_sites, self._counts)
-            if n_done == n:
-                return
-            self._grow()
+        is_failed = np.abs(calls.llr) < self._threshold * (calls.size if self._is_per_site else 1)
+        is_methylated = ~is_failed & (calls.llr > 0)  # NaN is a call, as in the table of frequencies
+        kinds = (kind.astype(np.uint32) for kind in (is_methylated, ~(is_failed | is_methylated), is_failed))
+        step = calls.position << 1 | (calls.reverse & (not self.combine_strands))
+        if partition is None:
+            partition = np.full(len(step), -1, np.int32)
+        self.join(SiteColumns(partition, calls.contig, step, *kinds, np.empty((0, _N_REST), np.uint32)))
 
     def columns(self) -> SiteColumns:
         """Return all counts in order of first occurrence."""
@@ -359,11 +295,13 @@ class SiteCounts:
         return SiteColumns(*self._keys((0, 0)), *(kind[:n].copy() for kind in (*kinds, rest)))
 
     def _keys(self, offsets: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Return partition, contig and step of all sites; see `split_keys`."""
-        n = self._n_sites
-        partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
-        split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
-        return partition, contig, step
+        """Return partition, contig and step of all sites; `offsets` are as for `totals`."""
+        name, place = self._counts.name[: self._n_sites], self._counts.place[: self._n_sites]
+        partition = (place & _MOST_STEP - 1) >> 1
+        contig = name ^ (partition * _MIXER & _MOST_NAME).astype(np.int32)
+        reverse = place & 1
+        step = (place >> 32) + np.array(offsets)[reverse] << 1 | reverse
+        return (partition - 1).astype(np.int32), contig, step
 
     def join(self, columns: SiteColumns) -> None:
         """Add counts of another counter."""
@@ -371,7 +309,12 @@ class SiteCounts:
             self._has_rest = True
         else:
             columns = columns._replace(rest=columns.rest[:0])
-        self._add_all(add_counts, len(columns.contig), *columns[:3], columns[3:])
+        n_done = 0
+        while True:
+            n_done, self._n_sites = add_counts(n_done, columns, self._n_sites, self._counts)
+            if n_done == len(columns.contig):
+                return
+            self._grow()
 
     def _grow(self) -> None:
         counts, n = self._counts, self._n_sites
