@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
 from f5py.core.motifs import Motif, reverse_complement
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import gather_slices
 from f5py.core.windows import Windows
 from f5py.io.bam._bam_numba import (
     BIN,
@@ -24,7 +24,6 @@ from f5py.io.bam._bam_numba import (
     NAME_LENGTH,
     POSITION,
     put_integer,
-    sequence_begins,
     signed32,
     tag_end,
     tags_begin,
@@ -49,6 +48,8 @@ _MAX_STEP = 11
 #: Of a record, besides the text of MM, the values of ML, and twice the reference's bases.
 _MORE_BYTES = 32
 _SEMICOLON = np.uint8(ord(";"))
+#: The two letters of each byte of a sequence.
+_PAIRS = np.stack([np.repeat(LETTERS, 16), np.tile(LETTERS, 16)], axis=1).view(np.uint16)[:, 0]
 #: Four-bit codes of letters.
 _CODES = np.full(256, 15, np.uint8)
 _CODES[LETTERS] = np.arange(16)
@@ -61,7 +62,8 @@ _TAGS, _MARKING_TAGS, _TAGS_OF_THE_READ = (
         (b"RG", b"BC", b"HP", b"PS", b"PC"),  # these stay true when a record shows the reference's bases
     )
 )
-_M, _L, _UPPER_N, _TEXT, _ARRAY, _BYTE, _INTEGER = (np.uint8(letter) for letter in b"MLNZBCi")
+#: Names and types of new tags.
+_MM, _ML, _MN = (np.frombuffer(tag, np.uint8) for tag in (b"MMZ", b"MLBC", b"MNi"))
 
 
 @exact_inner
@@ -181,62 +183,25 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
         probability_offsets[read + 1] = probability_at
 
 
-@exact_kernel
-def decode_sequences(data, starts, read, wanted, sequence, offsets):
-    """Decode the letters of the wanted reads' records; see `f5py.io.bam.bam_records.RawRecords`.
-
-    Parameters
-    ----------
-    wanted, offsets : bool, int64, shape (n_reads,), (n_reads + 1,)
-    """
-    for i in range(read.shape[0]):
-        if read[i] >= 0 and wanted[read[i]]:
-            packed = sequence_begins(data, starts[i])
-            to = offsets[read[i]]
-            for j in range(offsets[read[i] + 1] - to):
-                pair = np.int64(data[packed + (j >> 1)])
-                sequence[to + j] = LETTERS[pair & 15 if j & 1 else pair >> 4]
-
-
-@exact_inner
-def _is_one_of(data, at, names):
-    name = unsigned16(data, at)
-    found = False
-    for other in names:
-        found = found or name == other
-    return found
-
-
 @exact_inner
 def _has_tag(data, begin, end, names):
     stop = tag_end(data, begin, end)
-    while stop > 0 and not _is_one_of(data, begin, names):
+    while stop > 0 and unsigned16(data, begin) not in names:
         begin, stop = stop, tag_end(data, stop, end)
     return stop > 0
 
 
 @exact_inner
-def _put_tag_name(out, at, first, second, kind):
-    out[at] = first
-    out[at + 1] = second
-    out[at + 2] = kind
-    return at + 3
-
-
-@exact_inner
 def _put_tags(out, at, tags, read):
     """Write MM, ML and MN of a read; return the end."""
-    at = _put_tag_name(out, at, _M, _M, _TEXT)
+    at = append_bytes(out, at, _MM)
     at = append_bytes(out, at, tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]])
     out[at] = 0
-    at = _put_tag_name(out, at + 1, _M, _L, _ARRAY)
     first = tags.probability_offsets[read]
     n_calls = tags.probability_offsets[read + 1] - first
-    out[at] = _BYTE
-    at = put_integer(out, at + 1, n_calls, 4)
+    at = put_integer(out, append_bytes(out, at + 1, _ML), n_calls, 4)
     at = append_bytes(out, at, tags.probability[first : first + n_calls])
-    at = _put_tag_name(out, at, _M, _UPPER_N, _INTEGER)
-    return put_integer(out, at, tags.length[read], 4)
+    return put_integer(out, append_bytes(out, at, _MN), tags.length[read], 4)
 
 
 @exact_inner
@@ -255,7 +220,7 @@ def _copy_tags(data, begin, end, out, at, names, wanted):
     """Copy the tags in `names`, or all others."""
     stop = tag_end(data, begin, end)
     while stop > 0:
-        if _is_one_of(data, begin, names) == wanted:
+        if (unsigned16(data, begin) in names) == wanted:
             at = append_bytes(out, at, data[begin:stop])
         begin, stop = stop, tag_end(data, stop, end)
     return at
@@ -346,8 +311,7 @@ def modification_tags(
         raise ValueError("base modification tags need the batch's records and CIGARs")
     wanted = batch.calls.n > 0
     if style == "read":
-        sequence, offsets = sequences_of(batch.records, len(batch), wanted)
-        start, length = offsets[:-1], np.diff(offsets)
+        sequence, start, length = sequences_of(batch.records, len(batch), wanted)
         cigar, cigar_offsets = batch.cigar, batch.cigar_offsets
     else:
         sequence = batch.reference
@@ -441,12 +405,14 @@ class ModbamTags(Sink):
 
 def sequences_of(
     records: RawRecords, n_reads: int, wanted: NDArray[np.bool_]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Decode the sequences of n reads' records; return letters and offsets, empty for reads not `wanted`."""
-    length = np.zeros(n_reads, np.int64)
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Decode the sequences of n reads' records; return letters, starts and lengths, 0 for reads not `wanted`."""
     chosen = np.flatnonzero(records.read >= 0)
-    length[records.read[chosen]] = fixed_numbers(records.data, records.starts[chosen], N_BASES, np.int32)
-    offsets = offsets_of(np.where(wanted, length, 0))
-    sequence = np.empty(offsets[-1], np.uint8)
-    decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
-    return sequence, offsets
+    chosen = chosen[wanted[records.read[chosen]]]
+    sizes = ((N_BASES, np.int32), (NAME_LENGTH, np.uint8), (N_CIGAR, np.uint16))
+    at = records.starts[chosen]
+    n_bases, name, n_operations = (fixed_numbers(records.data, at, *size).astype(np.int64) for size in sizes)
+    packed, offsets = gather_slices(records.data, at + FIXED_SIZE + name + 4 * n_operations, (n_bases + 1) // 2)
+    start, length = np.zeros((2, n_reads), np.int64)
+    start[records.read[chosen]], length[records.read[chosen]] = 2 * offsets[:-1], n_bases
+    return _PAIRS[packed].view(np.uint8), start, length

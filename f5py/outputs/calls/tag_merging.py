@@ -110,30 +110,6 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
     return at, ml_at
 
 
-@exact_kernel
-def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
-    """Join the tags of two motifs for the same reads; both are `ModificationTags`.
-
-    Parameters
-    ----------
-    a, b : ModificationTags
-    """
-    at = ml_at = np.int64(0)
-    for read in range(a.length.shape[0]):
-        size, ml_size = _merge_entries(
-            a.text[a.text_offsets[read] : a.text_offsets[read + 1]],
-            a.probability[a.probability_offsets[read] : a.probability_offsets[read + 1]],
-            b.text[b.text_offsets[read] : b.text_offsets[read + 1]],
-            b.probability[b.probability_offsets[read] : b.probability_offsets[read + 1]],
-            text[at:],
-            probability[ml_at:],
-        )
-        at += size
-        ml_at += ml_size
-        text_offsets[read + 1] = at
-        probability_offsets[read + 1] = ml_at
-
-
 @exact_inner
 def _is_ours(ours, base, strand, code_begin, code_end, theirs):
     """Return whether `ours` has an entry with that base, strand and code."""
@@ -186,6 +162,39 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
 
 
 @exact_kernel
+def merge_tags(a, b, adds_others, text, text_offsets, probability, probability_offsets):
+    """Join two tags of the same reads.
+
+    Parameters
+    ----------
+    a, b : ModificationTags
+    adds_others : bool
+        Leave out the modifications of b that a has, instead of merging their calls.
+    """
+    at = ml_at = np.int64(0)
+    for read in range(a.length.shape[0]):
+        ours, ml_ours = _of_read(a, read)
+        theirs, ml_theirs = _of_read(b, read)
+        if adds_others:
+            size, ml_size = append_bytes(text[at:], 0, ours), append_bytes(probability[ml_at:], 0, ml_ours)
+            size, ml_size = _append_others(ours, theirs, ml_theirs, text[at:], size, probability[ml_at:], ml_size)
+        else:
+            size, ml_size = _merge_entries(ours, ml_ours, theirs, ml_theirs, text[at:], probability[ml_at:])
+        at += size
+        ml_at += ml_size
+        text_offsets[read + 1] = at
+        probability_offsets[read + 1] = ml_at
+
+
+@exact_inner
+def _of_read(tags, read):
+    return (
+        tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]],
+        tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]],
+    )
+
+
+@exact_kernel
 def find_tags(data, starts, chosen, places, length):
     """Find the base modification tags of the chosen records.
 
@@ -202,40 +211,6 @@ def find_tags(data, starts, chosen, places, length):
         begin, end, ml_begin, ml_end, fits = places_of_tags(data, start, starts[chosen[i] + 1], length[i])
         places[0, i], places[1, i] = begin if fits else -1, end
         places[2, i], places[3, i] = ml_begin, ml_end
-
-
-@exact_kernel
-def merge_into_records(data, starts, record, tags, text, text_offsets, probability, probability_offsets):
-    """Append to every read's tags the other modifications of its record.
-
-    Reads get none from records with damaged tags or a sequence of another length.
-
-    Parameters
-    ----------
-    record : int64, shape (n_reads,)
-        Index of each read's record.
-    """
-    at = ml_at = np.int64(0)
-    for read in range(record.shape[0]):
-        ours = tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]]
-        ml_ours = tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]]
-        if ml_ours.shape[0] > 0:
-            size = append_bytes(text[at:], 0, ours)
-            ml_size = append_bytes(probability[ml_at:], 0, ml_ours)
-            begin, end, ml_begin, ml_end, fits = places_of_tags(
-                data, starts[record[read]], starts[record[read] + 1], tags.length[read]
-            )
-            if fits:
-                size, ml_size = _append_others(
-                    ours, data[begin:end], data[ml_begin:ml_end], text[at:], size, probability[ml_at:], ml_size
-                )
-            else:
-                size = ml_size = np.int64(-1)
-            if size >= 0:
-                at += size
-                ml_at += ml_size
-        text_offsets[read + 1] = at
-        probability_offsets[read + 1] = ml_at
 
 
 class ModificationTags(NamedTuple):
@@ -255,28 +230,28 @@ def no_tags() -> ModificationTags:
     return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
 
 
-def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> ModificationTags:
-    """Join the tags of two motifs; the first one's calls precede where both have one."""
+def tags_of_motifs(first: ModificationTags, second: ModificationTags, adds_others: bool = False) -> ModificationTags:
+    """Join the tags of two motifs; the first one's calls precede where both have one.
+
+    With `adds_others`, only other modifications than those of the first are added to a read.
+    """
     text = np.empty(len(first.text) + len(second.text), np.uint8)
     probability = np.empty(len(first.probability) + len(second.probability), np.uint8)
     text_offsets, probability_offsets = np.zeros_like(first.text_offsets), np.zeros_like(first.probability_offsets)
-    merge_tags(first, second, text, text_offsets, probability, probability_offsets)
-    return _trimmed(text, text_offsets, probability, probability_offsets, first.length)
+    merge_tags(first, second, adds_others, text, text_offsets, probability, probability_offsets)
+    text, probability = text[: text_offsets[-1]], probability[: probability_offsets[-1]]
+    return ModificationTags(text, text_offsets, probability, probability_offsets, first.length)
 
 
 def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> ModificationTags:
     """Add the records' tags of other modifications; reads with damaged records get no tags."""
-    n_reads = len(tags.length)
     mine = np.flatnonzero(records.read >= 0)
-    record = np.zeros(n_reads, np.int64)
-    record[records.read[mine]] = mine
-    # a record's own tags are no longer than the record
-    room = int(np.diff(records.starts)[mine].sum())
-    text = np.empty(len(tags.text) + room, np.uint8)
-    probability = np.empty(len(tags.probability) + room, np.uint8)
-    text_offsets, probability_offsets = np.zeros(n_reads + 1, np.int64), np.zeros(n_reads + 1, np.int64)
-    merge_into_records(records.data, records.starts, record, tags, text, text_offsets, probability, probability_offsets)
-    return _trimmed(text, text_offsets, probability, probability_offsets, tags.length)
+    mine = mine[np.diff(tags.probability_offsets)[records.read[mine]] > 0]
+    of_records, is_damaged = tags_of_records(records.data, records.starts, mine)
+    kept, place = np.arange(len(tags.length)), np.full(len(tags.length), -1)
+    kept[records.read[mine[is_damaged]]] = -1
+    place[records.read[mine]] = np.arange(len(mine))
+    return tags_of_motifs(chosen_tags(tags, kept), chosen_tags(of_records, place), adds_others=True)
 
 
 def tags_of_records(
@@ -305,11 +280,3 @@ def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> Modificati
         columns += gather_slices(values, offsets[:-1][at], sizes)
     length = np.where(is_there, tags.length[at], 0)
     return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
-
-
-def _trimmed(
-    text: NDArray[np.uint8], text_offsets: NDArray[np.int64], probability: NDArray[np.uint8],
-    probability_offsets: NDArray[np.int64], length: NDArray[np.int64],
-) -> ModificationTags:  # fmt: skip
-    text, probability = text[: text_offsets[-1]], probability[: probability_offsets[-1]]
-    return ModificationTags(text, text_offsets, probability, probability_offsets, length)
