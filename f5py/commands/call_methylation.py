@@ -10,6 +10,7 @@ from f5py.compute.diagnosis import RunCounts
 from f5py.compute.methylation import MethylationStage, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
+from f5py.io.arrow.table import RowTarget
 from f5py.io.bam.headers import header_with_program
 from f5py.io.output_checks import check_outputs
 from f5py.messages.console import obeys_strict
@@ -18,7 +19,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_table import calls_table
 from f5py.outputs.calls.modbam import ModbamTags
-from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
+from f5py.outputs.sink import ArrowSink, Sink
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, check_can_write
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
@@ -93,13 +94,16 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
         options, loader, caller = run.options, run.loader, run.stage
         alignments = loader.alignments
         layout = (alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
+
+        def columns(out: RowTarget) -> CallsArrow:
+            return CallsArrow(out, *layout, metadata=caller.facts.metadata)
+
         if options.output_format == "parquet":
-            metadata = caller.facts.metadata
-            yield ParquetSink(options.output, lambda file: CallsArrow(file, *layout, metadata=metadata))
+            yield ArrowSink(options.output, columns)
         elif options.output_format in ("tsv", "csv"):
             yield calls_table(options.output, options, layout, run.stopping)
         if run.on_table is not None:
-            yield CallbackSink(CallsArrow(run.on_table, *layout))
+            yield ArrowSink(run.on_table, columns)
         if options.modbam is not None:
             header = header_with_program(alignments.header, options.command_line, caller.facts.line)
             windows, reference = loader.windows, loader.reference.path

@@ -13,6 +13,7 @@ from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
+from f5py.io.arrow.table import RowTarget
 from f5py.io.bam.headers import header_with_program
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
@@ -23,11 +24,11 @@ from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.events_sinks import EventalignPaf, EventalignSummary, EventBam, EventPaf, ReadSummary
+from f5py.outputs.events.events_sinks import EventalignPaf, EventalignSummary, EventBam, EventPaf
 from f5py.outputs.events.m6anet_sites import M6anetSites, path_of_json
 from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.formatted_text import FormattedText
-from f5py.outputs.sink import CallbackSink, ParquetSink, Sink
+from f5py.outputs.sink import ArrowSink, Sink
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.outcome import Outcome, warn_of_reverse_reads
@@ -87,15 +88,17 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
         contigs = cut_names(alignments.contigs) if options.cut_names else alignments.contigs
         layout = TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
         facts = run.stage.facts
-        columns = (contigs, model, layout, options.threads, facts.metadata)
+
+        def columns(out: RowTarget) -> EventalignArrow:
+            return EventalignArrow(out, contigs, model, layout, options.threads, facts.metadata)
 
         def size(batch: ReadBatch) -> NDArray[np.int64]:
             return _lines(options, batch)
 
         if run.on_table is not None:
-            yield CallbackSink(EventalignArrow(run.on_table, *columns))
+            yield ArrowSink(run.on_table, columns)
         elif options.output_format == "parquet":
-            yield ParquetSink(options.output, lambda file: EventalignArrow(file, *columns))
+            yield ArrowSink(options.output, columns)
         elif options.m6anet_json is not None:
             yield M6anetSites(options.m6anet_json, options, model, contigs, alignments.is_sorted)
         elif options.paf:
@@ -113,7 +116,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
             is_csv = options.output_format == "csv"
             yield FormattedText(options.output, options, table, size, run.stopping, is_csv)
         if options.summary is not None:
-            yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
+            yield EventalignSummary(options.summary, options.threads, rna, run.loader.signals.place)
         yield from ultra_reads(run)
         yield from failed_reads(options)
 

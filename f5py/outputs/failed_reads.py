@@ -11,12 +11,9 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
-from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink, TextSink
 from f5py.text.encoding import encoded
-
-_HEADER = b"read_name\tfate\tcause\tdetails\n"
 
 
 class UltraReads(Sink):
@@ -42,31 +39,28 @@ class UltraReads(Sink):
             self._records.append(file)
 
 
-class FailedReads(Sink):
+class FailedReads(TextSink):
     """Output of ``--failed-reads``; the limits in `options` explain the causes."""
 
     part_name = "failed_reads.tsv"
+    header = b"read_name\tfate\tcause\tdetails\n"
 
     def __init__(self, path: str, options: AlignmentOptions) -> None:
-        super().__init__(path)
+        super().__init__(path, options.threads)
         self._options = options
-        self._is_whole = False
-
-    def _open(self, part: PartFiles | None) -> None:
-        self._out = self.files.enter_context(open_table(self.path, 1 if part else self._options.threads))
-        self._out.write(_HEADER)
         self._is_whole = True  # no write has failed
 
-    def write(self, batch: ReadBatch) -> None:
-        failed = np.flatnonzero(batch.status != ReadStatus.OK).tolist()
+    def format(self, batch: ReadBatch) -> bytes:
         lines = [
             f"{batch.names[read]}\t{FATES[ReadStatus(int(batch.status[read]))]}\t{CAUSES[batch.cause[read]]}\t"
             f"{cause_text(batch, read, self._options)}\n"
-            for read in failed
+            for read in np.flatnonzero(batch.status != ReadStatus.OK).tolist()
         ]
+        return encoded("".join(lines))
+
+    def write(self, batch: ReadBatch) -> None:
         self._is_whole = False
-        self._out.write(encoded("".join(lines)))
-        self._out.flush()
+        super().write(batch)
         self._is_whole = True
 
     def abandon(self, *problem: Any) -> None:
@@ -76,7 +70,3 @@ class FailedReads(Sink):
                 self.finish()
         else:
             super().abandon(*problem)
-
-    def append(self, part: FinishedPart) -> None:
-        with part.open(self.part_name) as file:
-            append_text(file, self._out)

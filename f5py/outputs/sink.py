@@ -13,9 +13,11 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 from f5py.core.batch import ReadBatch
 from f5py.errors import blamed_on
 from f5py.io.arrow.parquet_table import ParquetTable
+from f5py.io.arrow.table import RowTarget
 from f5py.io.files.atomic_write import named_together
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
+from f5py.io.files.table_output import open_table
 
 
 class PartFiles(NamedTuple):
@@ -117,10 +119,31 @@ class Sinks:
         self._opened.__exit__(*problem)
 
 
-def append_text(file: BinaryIO, out: TextOutput) -> None:
-    """Write the rows of a text table without its header."""
-    file.readline()
-    shutil.copyfileobj(file, out)
+class TextSink(Sink):
+    """Text table with a `header`, and the lines that `format` makes of a batch."""
+
+    header: ClassVar[bytes]
+
+    def __init__(self, path: str, n_threads: int) -> None:
+        super().__init__(path)
+        self._n_threads = n_threads
+
+    def _open(self, part: PartFiles | None) -> None:
+        self._out = self.files.enter_context(open_table(self.path, 1 if part else self._n_threads))
+        self._out.write(self.header)
+
+    def format(self, batch: ReadBatch) -> bytes:
+        raise NotImplementedError
+
+    def write(self, batch: ReadBatch) -> None:
+        self._out.write(self.format(batch))
+        self._out.flush()
+
+    def append(self, part: FinishedPart) -> None:
+        assert self.part_name is not None
+        with part.open(self.part_name) as file:
+            file.readline()
+            shutil.copyfileobj(file, self._out)
 
 
 class ArrowTable(AbstractContextManager["ArrowTable"]):
@@ -140,18 +163,20 @@ class ArrowTable(AbstractContextManager["ArrowTable"]):
             self._output.append(table)
 
 
-class ParquetSink(Sink):
-    """Parquet file; `open_table` makes the converter for the open file."""
+class ArrowSink(Sink):
+    """Parquet file, or rows for a function, which parts cannot have; `open_table` makes the converter for either."""
 
     part_name = "table.parquet"
 
-    def __init__(self, path: str, open_table: Callable[[BinaryIO], ArrowTable]) -> None:
-        super().__init__(path)
+    def __init__(self, target: str | Callable[[Any], None], open_table: Callable[[RowTarget], ArrowTable]) -> None:
+        super().__init__(target if isinstance(target, str) else "")
+        self._target = target
         self._open_table = open_table
 
     def _open(self, part: PartFiles | None) -> None:
-        file = self.files.enter_context(complete_output(self.path))
-        self._table = self.files.enter_context(self._open_table(file))
+        is_file = isinstance(self._target, str)
+        out: Any = self.files.enter_context(complete_output(self.path)) if is_file else self._target
+        self._table = self.files.enter_context(self._open_table(out))
 
     def write(self, batch: ReadBatch) -> None:
         self._table.write(batch)
@@ -159,17 +184,3 @@ class ParquetSink(Sink):
     def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._table.append(file)
-
-
-class CallbackSink(Sink):
-    """Output that passes Arrow tables to a function; not for parts."""
-
-    def __init__(self, table: ArrowTable) -> None:
-        super().__init__("")
-        self._table = table
-
-    def _open(self, part: PartFiles | None) -> None:
-        self.files.enter_context(self._table)
-
-    def write(self, batch: ReadBatch) -> None:
-        self._table.write(batch)

@@ -281,11 +281,12 @@ class SiteCounts:
         """Count calls of single sites; the default partition is -1."""
         is_failed = np.abs(calls.llr) < self._threshold * (calls.size if self._is_per_site else 1)
         is_methylated = ~is_failed & (calls.llr > 0)  # NaN is a call, as in the table of frequencies
-        kinds = (kind.astype(np.uint32) for kind in (is_methylated, ~(is_failed | is_methylated), is_failed))
+        kinds = [kind.astype(np.uint32) for kind in (is_methylated, ~(is_failed | is_methylated), is_failed)]
         step = calls.position << 1 | (calls.reverse & (not self.combine_strands))
         if partition is None:
             partition = np.full(len(step), -1, np.int32)
-        self.join(SiteColumns(partition, calls.contig, step, *kinds, np.empty((0, _N_REST), np.uint32)))
+        kinds.append(np.empty((0, _N_REST), np.uint32))
+        self.join(SiteColumns(partition, calls.contig, step, *kinds))
 
     def columns(self) -> SiteColumns:
         """Return all counts in order of first occurrence."""

@@ -56,9 +56,9 @@ def test_reads_without_rows_are_noted_with_their_index():
 def test_counts_are_those_of_the_rows(rna, data):
     reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=4))
     batch = rows_batch(reads)
-    summary = EventalignSummary(rna, "slow5")
-    columns = summary.header().decode().rstrip("\n").split("\t")
-    lines = summary.format(batch, 0, len(batch)).decode().splitlines()
+    summary = EventalignSummary("-", 1, rna, "slow5")
+    columns = summary.header.decode().rstrip("\n").split("\t")
+    lines = summary.format(batch).decode().splitlines()
     for i, read in enumerate(reads):
         if not read.rows:
             continue

@@ -16,7 +16,7 @@ from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
 from f5py.outputs.formatted_text import OrderedFormatter, WritingStoppedError
-from f5py.outputs.sink import PartFiles, Sink, Sinks, append_text
+from f5py.outputs.sink import PartFiles, Sink, Sinks
 
 
 class Lines(Sink):
@@ -33,7 +33,7 @@ class Lines(Sink):
 
     def append(self, part: Any) -> None:
         with part.open(self.part_name) as file:
-            append_text(file, self._out)
+            self._out.write(file.read().partition(b"\n")[2])
 
 
 class Whole(Lines):

@@ -30,7 +30,7 @@ def batch() -> ReadBatch:
 def test_paf_and_summary(batch: ReadBatch):
     assert EventalignPaf(CONTIGS, CONTIG_LENGTHS, K, False).format(batch, 0, 1).startswith(NAME + b"\t")
     folder = b"/fast5/\xff".decode("utf-8", "surrogateescape")
-    assert EventalignSummary(False, folder).format(batch, 0, 1).split(b"\t")[1:3] == [NAME, b"/fast5/\xff"]
+    assert EventalignSummary("-", 1, False, folder).format(batch).split(b"\t")[1:3] == [NAME, b"/fast5/\xff"]
 
 
 def test_table():

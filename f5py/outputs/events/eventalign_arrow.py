@@ -47,6 +47,9 @@ _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
 #: What readers look rows up by. To find the ranges of all columns takes a third of the time of encoding.
 _LOOKED_UP_BY = ("contig", "position", "read_name", "read_index")
 
+#: Name and Arrow type of a column, and the function that makes it.
+_Column = tuple[str, str, Callable[[ReadBatch, RowColumns], Any]]
+
 
 def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of `ParquetOutput` for a table with these columns."""
@@ -76,40 +79,43 @@ class EventalignArrow(ArrowTable):
         n_threads: int = 1,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        self._contigs = contigs
         self._model = model
         self._scaled = layout.scale_events
         self._collapsed = layout.collapse_events
         self._trim = layout.trimmed(model.k)
         self._shown_k = model.k - 2 * self._trim
-        self._fields = [
-            ("contig", "names"),
-            ("position", "int32"),
-            ("reference_kmer", "names"),
-            ("read_name", "names") if layout.print_read_names else ("read_index", "int64"),
-            ("strand", "names"),
-            ("event_index", "int32"),
-            ("event_level_mean", "float32"),
-            ("event_stdv", "float32"),
-            ("event_length", "float32"),
-            ("model_kmer", "names"),
-            ("model_mean", "float32"),
-            ("model_stdv", "float32"),
-            ("standardized_level", "float32"),
+        self._columns: list[_Column] = [
+            ("contig", "names", lambda batch, rows: _named(batch.contig[rows.read], contigs)),
+            ("position", "int32", lambda _, rows: rows.position + np.int32(self._trim)),
+            ("reference_kmer", "names", lambda _, rows: self._kmer_column(rows.reference_rank)),
+            ("read_name", "names", lambda batch, rows: _named(rows.read, batch.names))
+            if layout.print_read_names
+            else ("read_index", "int64", lambda batch, rows: batch.read_index[rows.read]),
+            ("strand", "names", lambda _, rows: distinct_column(np.zeros(len(rows.read), np.int32), self._strands)),
+            ("event_index", "int32", lambda _, rows: rows.event),
+            ("event_level_mean", "float32", lambda _, rows: _shown(rows.level, 2)),
+            ("event_stdv", "float32", lambda _, rows: _shown(rows.stdv, 3)),
+            ("event_length", "float32", lambda _, rows: _shown(rows.seconds, 5)),
+            ("model_kmer", "names", lambda _, rows: self._kmer_column(rows.model_rank)),
+            ("model_mean", "float32", lambda _, rows: _shown(rows.model_level, 2)),
+            ("model_stdv", "float32", lambda _, rows: _shown(rows.model_stdv, 2)),
+            ("standardized_level", "float32", lambda _, rows: _shown(rows.standardized, 2)),
         ]
         if layout.signal_index:
-            self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
+            self._columns.append(("start_idx", "int64", lambda _, rows: rows.start))
+            self._columns.append(("end_idx", "int64", lambda _, rows: rows.end))
         if layout.samples:
-            self._fields.append(("samples", "list:float32"))
+            self._columns.append(("samples", "list:float32", _samples))
         if layout.mark_kmers:
-            self._fields.append(("kmer_mark", "names"))
-        layout_of_file = parquet_layout([name for name, _ in self._fields])
-        self._output = arrow_sink(out, self._fields, metadata=metadata, **layout_of_file)
+            self._columns.append(("kmer_mark", "names", _marks))
+        fields = [(name, kind) for name, kind, _ in self._columns]
+        layout_of_file = parquet_layout([name for name, _ in fields])
+        self._output = arrow_sink(out, fields, metadata=metadata, **layout_of_file)
         self._strands = short_strings(np.frombuffer(_STRAND, np.uint8)[np.newaxis])
         # all k-mers, where the pieces of a file share these: they need not be compared then
         self._all_kmers: Any = None
         n_threads = min(n_threads, _MOST_THREADS)
-        self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
+        self._pieces = OrderedWork(n_threads, self._make_columns, self._take, "f5py-columns", n_threads + 1)
 
     def __exit__(self, *problem: Any) -> None:
         self._pieces.close()
@@ -137,32 +143,10 @@ class EventalignArrow(ArrowTable):
         if columns:
             self._output.write(columns)
 
-    def _columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
+    def _make_columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
         """Make the columns of the rows of some reads; empty without rows."""
         rows = table_columns(batch, self._model, first, end, self._scaled, self._collapsed)
-        if len(rows.read) == 0:
-            return []
-        columns: dict[str, Callable[[], Any]] = {
-            "contig": lambda: _named(batch.contig[rows.read], self._contigs),
-            "position": lambda: rows.position + np.int32(self._trim),
-            "reference_kmer": lambda: self._kmer_column(rows.reference_rank),
-            "read_name": lambda: _named(rows.read, batch.names),
-            "read_index": lambda: batch.read_index[rows.read],
-            "strand": lambda: distinct_column(np.zeros(len(rows.read), np.int32), self._strands),
-            "event_index": lambda: rows.event,
-            "event_level_mean": lambda: _shown(rows.level, 2),
-            "event_stdv": lambda: _shown(rows.stdv, 3),
-            "event_length": lambda: _shown(rows.seconds, 5),
-            "model_kmer": lambda: self._kmer_column(rows.model_rank),
-            "model_mean": lambda: _shown(rows.model_level, 2),
-            "model_stdv": lambda: _shown(rows.model_stdv, 2),
-            "standardized_level": lambda: _shown(rows.standardized, 2),
-            "start_idx": lambda: rows.start,
-            "end_idx": lambda: rows.end,
-            "samples": lambda: self._samples(batch, rows),
-            "kmer_mark": lambda: _marks(batch, rows),
-        }
-        return [columns[name]() for name, _ in self._fields]
+        return [make(batch, rows) for _, _, make in self._columns] if len(rows.read) else []
 
     def _kmer_column(self, ranks: NDArray[np.int32]) -> Any:
         if self._trim:
@@ -180,11 +164,12 @@ class EventalignArrow(ArrowTable):
         letters[ranks < 0] = np.frombuffer(MARKS, np.uint8)[-1 - ranks[ranks < 0]][:, None]
         return short_strings(letters)
 
-    def _samples(self, batch: ReadBatch, rows: RowColumns) -> Any:
-        offsets = offsets_of(rows.end - rows.start)
-        values = np.empty(offsets[-1], np.float32)
-        fill_samples(rows.read, rows.start, rows.end, batch.signals, batch.scaling, values)
-        return list_column(offsets, values)
+
+def _samples(batch: ReadBatch, rows: RowColumns) -> Any:
+    offsets = offsets_of(rows.end - rows.start)
+    values = np.empty(offsets[-1], np.float32)
+    fill_samples(rows.read, rows.start, rows.end, batch.signals, batch.scaling, values)
+    return list_column(offsets, values)
 
 
 def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:

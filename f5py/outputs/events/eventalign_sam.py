@@ -42,11 +42,13 @@ class SamToBam(AbstractContextManager["SamToBam"]):
         self._header = header
         self._parse = pysam.AlignedSegment.fromstring
         self._bam = pysam.AlignmentFile(file, "wb", header=header, threads=n_threads)
+        self._rest = b""  # of a line
 
     def write(self, text: bytes) -> None:
-        """Append records: whole lines of SAM."""
+        """Append lines of SAM; later text completes the last one."""
+        *lines, self._rest = (self._rest + text).split(b"\n")
         try:
-            for line in bytes(text).split(b"\n")[:-1]:
+            for line in lines:
                 self._bam.write(self._record(line))
         except OSError:  # which does not tell why
             raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None

@@ -9,19 +9,14 @@ import pysam
 from f5py.core.batch import ReadBatch, ReadStatus, RowState
 from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.output import TextOutput
-from f5py.io.files.table_output import open_table
 from f5py.jit.kernel import kernel
 from f5py.messages import console
 from f5py.outputs.events.eventalign_sam import SamToBam
 from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.resquiggle.signal_strings import strings_of_rows
-from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
+from f5py.outputs.sink import TextSink
 from f5py.text.encoding import encoded
 
-_HEADER = (
-    "read_index\tread_name\tfast5_path\tmodel_name\tstrand\tnum_events\tnum_steps\tnum_skips\tnum_stays\t"
-    "total_duration\tshift\tscale\tdrift\tvar\n"
-)
 #: Columns that the kernel fills.
 STEPS, SKIPS, STAYS, SAMPLES, EVENTS = range(5)
 N_COUNTS = 5
@@ -66,24 +61,22 @@ class EventalignPaf:
 
 
 @kernel
-def count_movements(counts, first_read, rows, event_offsets, event_length):
+def count_movements(counts, rows, event_offsets, event_length):
     """Count each read's steps, skips and stays, and the samples and number of its events.
 
     Parameters
     ----------
-    counts : int64, shape (n, N_COUNTS)
-        Zero; filled, of the n reads from `first_read` on.
-    event_offsets, event_length
-        Of all reads; see `f5py.core.batch.Events`.
+    counts : int64, shape (n_reads, N_COUNTS)
+        Zero; filled.
     """
     offsets, n_rows, row_event, row_position, row_state = rows
     for read in range(counts.shape[0]):
-        first = offsets[first_read + read]
-        last = row_position[first] if n_rows[first_read + read] else 0
-        for row in range(first, first + n_rows[first_read + read]):
+        first = offsets[read]
+        last = row_position[first] if n_rows[read] else 0
+        for row in range(first, first + n_rows[read]):
             if row_state[row] & _WITHOUT_EVENT:
                 continue
-            counts[read, SAMPLES] += event_length[event_offsets[first_read + read] + row_event[row]]
+            counts[read, SAMPLES] += event_length[event_offsets[read] + row_event[row]]
             counts[read, EVENTS] += 1
             if row == first:
                 continue
@@ -97,26 +90,28 @@ def count_movements(counts, first_read, rows, event_offsets, event_length):
                 counts[read, SKIPS] += 1
 
 
-class EventalignSummary:
-    """Format a line per read with rows; thread-safe. `signal_path` is a constant, or a function of the read's name."""
+class EventalignSummary(TextSink):
+    """Table of ``--summary``: a line per read with rows. `signal_path` is a constant, or a function of its name."""
 
-    def __init__(self, rna: bool, signal_path: Callable[[str], str] | str) -> None:
+    part_name = "summary.tsv"
+    header = (
+        b"read_index\tread_name\tfast5_path\tmodel_name\tstrand\tnum_events\tnum_steps\tnum_skips\tnum_stays\t"
+        b"total_duration\tshift\tscale\tdrift\tvar\n"
+    )
+
+    def __init__(self, path: str, n_threads: int, rna: bool, signal_path: Callable[[str], str] | str) -> None:
+        super().__init__(path, n_threads)
         self._model = "rna" if rna else "dna"
         self._signal_path = signal_path
 
-    def header(self) -> bytes:
-        return _HEADER.encode()
-
-    def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        """Format the lines of the reads from `first` up to `end`."""
-        counts = np.zeros((end - first, N_COUNTS), np.int64)
-        count_movements(counts, first, batch.rows, batch.events.offsets, batch.events.length)
+    def format(self, batch: ReadBatch) -> bytes:
+        counts = np.zeros((len(batch), N_COUNTS), np.int64)
+        count_movements(counts, batch.rows, batch.events.offsets, batch.events.length)
         lines = []
-        for i in np.flatnonzero(batch.rows.n[first:end]).tolist():
-            read = first + i
+        for read in np.flatnonzero(batch.rows.n).tolist():
             name = batch.names[read]
             path = self._signal_path if isinstance(self._signal_path, str) else self._signal_path(name)
-            steps, skips, stays, samples, events = counts[i].tolist()
+            steps, skips, stays, samples, events = counts[read].tolist()
             lines.append(
                 f"{batch.read_index[read]}\t{name}\t{path}\t{self._model}\ttemplate\t"
                 f"{events}\t{steps}\t{skips}\t{stays}\t{samples / float(batch.sampling_rate[read]):.2f}\t"
@@ -148,49 +143,3 @@ class EventBam(FormattedText):
     def _open_text(self) -> TextOutput:
         file = self.files.enter_context(indexed_output(self.path, self._header, self._options.threads))
         return self.files.enter_context(SamToBam(file, self.path, self._header, self._options.threads))
-
-    def append(self, part: FinishedPart) -> None:
-        lines = _WholeLines(self._out)
-        part.append_rows(lines)
-
-
-class _WholeLines:
-    """Buffer that passes on whole lines only."""
-
-    def __init__(self, out: TextOutput) -> None:
-        self._out = out
-        self._rest = b""
-
-    def write(self, text: bytes) -> None:
-        end = text.rfind(b"\n") + 1
-        if end:
-            self._out.write(self._rest + text[:end])
-            self._rest = text[end:]
-        else:
-            self._rest += text
-
-    def flush(self) -> None:
-        """Do nothing: later text completes the line."""
-
-
-class ReadSummary(Sink):
-    """Table of ``--summary``: a row per read."""
-
-    part_name = "summary.tsv"
-
-    def __init__(self, path: str, text: EventalignSummary, n_threads: int) -> None:
-        super().__init__(path)
-        self._text = text
-        self._n_threads = n_threads
-
-    def _open(self, part: PartFiles | None) -> None:
-        self._out = self.files.enter_context(open_table(self.path, 1 if part else self._n_threads))
-        self._out.write(self._text.header())
-
-    def write(self, batch: ReadBatch) -> None:
-        self._out.write(self._text.format(batch, 0, len(batch)))
-        self._out.flush()
-
-    def append(self, part: FinishedPart) -> None:
-        with part.open(self.part_name) as file:
-            append_text(file, self._out)

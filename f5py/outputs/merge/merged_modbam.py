@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -33,8 +33,11 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
     equal bases those of the first file. Files of consecutive windows thus give the output of one run over all of them.
     Memory grows by 24 bytes a record, and with the tags of shared records. `out` must have a file descriptor.
     """
-    files = _opened(paths)
-    try:
+    with ExitStack() as opened:
+        files = [opened.enter_context(closing(AlignmentFile(path, None, min_mapq=0, secondary=True))) for path in paths]
+        for other, file in zip(paths, files, strict=True):
+            if file.contigs != files[0].contigs or file.contig_lengths != files[0].contig_lengths:
+                raise InputFileError(f"{other}: has other contigs than {paths[0]}; merge files of one reference")
         keys = [_keys(file) for file in files]
         shared = _shared(keys)
         later = _tags_of_later(paths, files, keys, shared)
@@ -45,25 +48,7 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
             for source, file, of_file, of_tags in zip(paths, files, keys, changes, strict=True):
                 n_damaged = _write(_changed_chunks(file, of_tags), of_file, shared, is_written, later, joined)
                 _warn_of_damaged(source, n_damaged)
-    finally:
-        for file in files:
-            file.close()
     return len(shared)
-
-
-def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
-    files: list[AlignmentFile] = []
-    try:
-        for path in paths:
-            files.append(AlignmentFile(path, None, min_mapq=0, secondary=True))
-            first = files[0]
-            if files[-1].contigs != first.contigs or files[-1].contig_lengths != first.contig_lengths:
-                raise InputFileError(f"{path}: has other contigs than {paths[0]}; merge files of one reference")
-    except BaseException:
-        for file in files:
-            file.close()
-        raise
-    return files
 
 
 def _merged_header(files: Sequence[AlignmentFile]) -> tuple[pysam.AlignmentHeader, list[TagChanges]]:

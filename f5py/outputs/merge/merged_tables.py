@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -102,22 +101,19 @@ def _check_header(shown: str, first: bytes) -> None:
 def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
     """Concatenate Parquet tables with the same columns."""
     fields: list[tuple[str, str]] = []
-    output: ParquetOutput | None = None
-    said = []
+    facts = []
     for one in paths:
         with ParquetTable(one) as table:
-            said.append(table.about(ENTRY))
-    metadata = metadata_in_common(said)
-    with ExitStack() as outputs:
+            facts.append(table.about(ENTRY))
+            here = table.kinds(with_lists=True)
+            if not fields:
+                _check_header(one, "\t".join([*table.names, ""]).encode())
+                fields = here
+            if here != fields:
+                raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
+    with _output_of(fields, out, metadata_in_common(facts)) as output:
         for one in paths:
             with ParquetTable(one) as table:
-                here = table.kinds(with_lists=True)
-                if output is None:
-                    _check_header(one, "\t".join([*table.names, ""]).encode())
-                    fields = here
-                    output = outputs.enter_context(_output_of(fields, out, metadata))
-                if here != fields:
-                    raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
                 output.append(table)
 
 
