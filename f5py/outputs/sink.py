@@ -164,7 +164,7 @@ class ArrowTable(AbstractContextManager["ArrowTable"]):
 
 
 class ArrowSink(Sink):
-    """Parquet file, or rows for a function, which parts cannot have; `open_table` makes the converter for either."""
+    """Parquet file, or Arrow tables for a function, but not of parts; `open_table` makes the converter."""
 
     part_name = "table.parquet"
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.io.arrow.table import dictionary_column, short_strings, string_column
 from f5py.jit.kernel import exact_kernel
-from f5py.outputs.formatted_text import append_cell
 from f5py.text._format_numba import MINUS, NEWLINE, PLUS, TAB, append_bytes, append_int
 
 FIELDS = [
@@ -75,14 +74,21 @@ def format_calls(out, names, contigs, haplotypes, reads, shares, calls):
     contig_text, contig_offsets = contigs
     haplotype_text, haplotype_offsets = haplotypes
     contig, mapq, haplotype = reads
+    last, prefix, prefix_end, suffix, suffix_end = np.int64(-1), at, at, at, at
     for i in range(calls.read.shape[0]):
         read = np.int64(calls.read[i])
-        at = append_bytes(out, at, name_text[name_offsets[read] : name_offsets[read + 1]])
-        out[at] = TAB
-        one = contig[read]
-        at = append_bytes(out, at + 1, contig_text[contig_offsets[one] : contig_offsets[one + 1]])
-        out[at] = TAB
-        at = append_int(out, at + 1, np.int64(calls.position[i]))
+        if read == last:
+            at = append_bytes(out, at, out[prefix:prefix_end])
+        else:
+            prefix = at
+            at = append_bytes(out, at, name_text[name_offsets[read] : name_offsets[read + 1]])
+            out[at] = TAB
+            one = contig[read]
+            at = append_bytes(out, at + 1, contig_text[contig_offsets[one] : contig_offsets[one + 1]])
+            out[at] = TAB
+            at += 1
+            prefix_end = at
+        at = append_int(out, at, np.int64(calls.position[i]))
         out[at] = TAB
         out[at + 1] = MINUS if calls.reverse[i] else PLUS
         out[at + 2] = TAB
@@ -95,12 +101,19 @@ def format_calls(out, names, contigs, haplotypes, reads, shares, calls):
             at = append_int(out, at + 5, calls.code[i])
         out[at] = TAB
         at = append_bytes(out, at + 1, shares[calls.value[i]])
-        at = append_cell(out, at, np.int64(mapq[read]))
-        out[at] = TAB
-        one = haplotype[read]
-        at = append_bytes(out, at + 1, haplotype_text[haplotype_offsets[one] : haplotype_offsets[one + 1]])
-        out[at] = NEWLINE
-        at += 1
+        if read == last:
+            at = append_bytes(out, at, out[suffix:suffix_end])
+        else:
+            suffix = at
+            out[at] = TAB
+            at = append_int(out, at + 1, np.int64(mapq[read]))
+            out[at] = TAB
+            one = haplotype[read]
+            at = append_bytes(out, at + 1, haplotype_text[haplotype_offsets[one] : haplotype_offsets[one + 1]])
+            out[at] = NEWLINE
+            at += 1
+            suffix_end = at
+        last = read
     return at
 
 

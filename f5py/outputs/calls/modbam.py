@@ -406,7 +406,7 @@ class ModbamTags(Sink):
 def sequences_of(
     records: RawRecords, n_reads: int, wanted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Decode the sequences of n reads' records; return letters, starts and lengths, 0 for reads not `wanted`."""
+    """Decode the sequences of n reads; return letters, starts and lengths, 0 for reads not `wanted`."""
     chosen = np.flatnonzero(records.read >= 0)
     chosen = chosen[wanted[records.read[chosen]]]
     sizes = ((N_BASES, np.int32), (NAME_LENGTH, np.uint8), (N_CIGAR, np.uint16))
