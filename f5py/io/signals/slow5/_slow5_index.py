@@ -5,6 +5,8 @@ read name (2 bytes), the name, and the record's file offset and size (8 bytes ea
 """
 
 import os
+import struct
+from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names, NameTable
-from f5py.core.offsets import elements_of, gather_slices
+from f5py.core.offsets import gather_slices
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
@@ -47,30 +49,26 @@ _ENTRY_SIZE = 18
 _BINARY_END = b"5WOLB"
 #: Batch sizes of a scan: records, and bytes of text.
 _RECORDS, _TEXT = 1 << 14, 1 << 25
-_NO_RECORDS = np.empty(0, np.int64)
 
 
 class RecordFormat(NamedTuple):
     """Record format of a SLOW5 file, from its header."""
 
-    binary: bool
+    is_text: bool
     version: tuple[int, ...]  # three numbers
     begin: int  # offset of the first record
-    record_press: int = 0
-    signal_press: int = 0
+    record_press: int
+    signal_press: int
     # sizes of the fields after the samples up to start_time: bytes, negative for elements of a list; empty without it
-    start_field: tuple[int, ...] = ()
+    start_field: NDArray[np.int64]
 
 
 class RecordFile(NamedTuple):
     """An open file for compiled code."""
 
     descriptor: int
-    is_text: int
-    record_press: int
-    signal_press: int
     called: CodecFunctions
-    start_field: NDArray[np.int64]  # see `RecordFormat`
+    form: RecordFormat
 
 
 class RecordIndex(NamedTuple):
@@ -88,15 +86,14 @@ def open_records(path: str, form: RecordFormat) -> RecordFile:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:
         raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
-    start_field = np.array(form.start_field, np.int64)
-    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, called, start_field)
+    return RecordFile(descriptor, called, form)
 
 
-def records_of(path: str, form: RecordFormat, file: RecordFile, workers: Callable[[], WorkerPool]) -> RecordIndex:
+def records_of(path: str, file: RecordFile, workers: Callable[[], WorkerPool]) -> RecordIndex:
     """Load the index, or make a missing or wrong one; raise `SignalError` if the file is damaged."""
     index = path + SUFFIX
-    end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
-    found = _load(index, form.begin, end)
+    end = os.fstat(file.descriptor).st_size - (0 if file.form.is_text else len(_BINARY_END))
+    found = _load(index, file.form.begin, end)
     if isinstance(found, RecordIndex):
         return found
     if found == "not found":
@@ -104,10 +101,14 @@ def records_of(path: str, form: RecordFormat, file: RecordFile, workers: Callabl
     else:
         input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
     fetch_ranges(path, 0, end)
-    records = _scan(path, form, file, workers())
+    records = _scan(path, file, end, workers())
     try:
         with complete_output(index, is_index=True) as out:
-            out.write(_as_bytes(records, form))
+            out.write((_MAGIC + bytes(file.form.version)).ljust(_HEADER_SIZE, b"\0"))
+            for row, numbers in enumerate(zip(records.places.tolist(), records.sizes.tolist(), strict=True)):
+                name = records.names.encoded(row)
+                out.write(struct.pack("<H", len(name)) + name + struct.pack("<2q", *numbers))
+            out.write(_END)
     except OutputFileError as problem:
         reason = str(problem).removeprefix(f"{index}: cannot write: ").removesuffix("; no file was made")
         console.warning(
@@ -149,26 +150,13 @@ def _load(index: str, begin: int, end: int) -> RecordIndex | str:
     return "names a read twice" if names.n_distinct < n else RecordIndex(names, places, sizes)
 
 
-def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
-    text, name_begin, name_end, _ = records.names.name_table
-    parts = [(_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0")]
-    for first in range(0, len(records.places), _RECORDS):
-        rows = slice(first, first + _RECORDS)
-        begins, numbers = name_begin[rows], np.stack([records.places[rows], records.sizes[rows]], axis=1)
-        sizes = name_end[rows] - begins
-        ends = np.cumsum(sizes + _ENTRY_SIZE)
-        starts = ends - sizes - _ENTRY_SIZE
-        entries = np.empty(ends[-1], np.uint8)
-        entries[starts[:, None] + [0, 1]] = sizes.astype("<u2").view(np.uint8).reshape(-1, 2)
-        entries[elements_of(starts + 2, sizes)] = text[elements_of(begins, sizes)]
-        entries[ends[:, None] + np.arange(-16, 0)] = numbers.astype("<i8").view(np.uint8)
-        parts.append(entries.tobytes())
-    return b"".join([*parts, _END])
-
-
-def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> RecordIndex:
+def _scan(path: str, file: RecordFile, end: int, pool: WorkerPool) -> RecordIndex:
     """Scan the file for records and their names."""
-    places, sizes = (_frames if form.binary else _lines)(path, form, file)
+    try:
+        starts = (_lines if file.form.is_text else _frames)(path, file, end)
+    except OSError as problem:
+        raise SignalError(f"{path}: cannot be read ({problem.strerror})") from None
+    places, sizes = starts[:-1], np.diff(starts)
     n = len(places)
     name_begin, name_end, codes = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int32)
     texts = [np.empty(0, np.uint8)]
@@ -206,41 +194,31 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
     return RecordIndex(names, places, sizes)
 
 
-def _frames(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return offsets and sizes of the records of a BLOW5 file."""
-    size = os.fstat(file.descriptor).st_size
-    parts = []
-    at, n_reads, code = form.begin, 0, GOOD
-    while at < size - len(_BINARY_END) and code == GOOD:
-        places, sizes = np.empty((2, _RECORDS), np.int64)
-        n, at, code = list_frames(file, at, size - len(_BINARY_END), places, sizes)
-        parts.append((places[:n], sizes[:n]))
-        n_reads += n
-    raise_for(path, file, code, at)
-    if code != GOOD or read_at(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
-        raise SignalError(f"{path}: is truncated or damaged after read number {n_reads}; copy the file again")
-    return _joined([part[0] for part in parts]), _joined([part[1] for part in parts])
+def _frames(path: str, file: RecordFile, end: int) -> NDArray[np.int64]:
+    """Return the offsets of the records of a BLOW5 file, and of its end mark."""
+    starts = array("q", [file.form.begin])
+    while (at := starts[-1]) < end:
+        frame = read_at(file.descriptor, FRAME, at)
+        size = int.from_bytes(frame, "little", signed=True)
+        if len(frame) < FRAME or not 0 <= size <= end - at - FRAME:
+            break
+        starts.append(at + FRAME + size)
+    if read_at(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
+        raise SignalError(f"{path}: is truncated or damaged after read number {len(starts) - 1}; copy the file again")
+    return np.array(starts)
 
 
-def _lines(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return offsets and sizes of the lines after the header of a SLOW5 text file."""
-    ends = []
-    at = form.begin
-    try:
-        while chunk := os.pread(file.descriptor, _TEXT, at):
-            ends.append(at + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))
-            at += len(chunk)
-    except OSError as problem:
-        raise SignalError(f"{path}: cannot be read ({problem.strerror})") from None
-    stops = _joined(ends)
-    starts = np.append(form.begin, stops)
-    if starts[-1] != at:
-        raise SignalError(f"{path}: is truncated after read number {len(stops)}; copy the file again")
-    return starts[:-1], stops - starts[:-1]
-
-
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([_NO_RECORDS, *parts])
+def _lines(path: str, file: RecordFile, end: int) -> NDArray[np.int64]:
+    """Return the offsets of the lines after the header of a SLOW5 text file, and of its end."""
+    starts = [np.array([file.form.begin])]
+    at = file.form.begin
+    while chunk := os.pread(file.descriptor, _TEXT, at):
+        starts.append(at + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))
+        at += len(chunk)
+    found = np.concatenate(starts)
+    if found[-1] != at:
+        raise SignalError(f"{path}: is truncated after read number {len(found) - 1}; copy the file again")
+    return found
 
 
 def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
@@ -296,33 +274,6 @@ def list_entries(text, name_begin, name_end, places, sizes):
 
 
 @exact_kernel
-def list_frames(file, at, end, places, sizes):
-    """List the adjacent records, with their frames, that fit into the arrays.
-
-    Returns their number, the file offset of the next one, and a code.
-
-    Parameters
-    ----------
-    at, end : int
-        File offsets.
-    """
-    frame = np.empty(FRAME, np.uint8)
-    n = 0
-    while n < places.shape[0] and at < end:
-        code = read_bytes(file, at, FRAME, frame)
-        if code != GOOD:
-            return n, at, code
-        size = load_int64(address_of_data(frame))
-        if size < 0 or size > end - at - FRAME:
-            return n, at, DAMAGED
-        places[n] = at
-        sizes[n] = FRAME + size
-        at += FRAME + size
-        n += 1
-    return n, at, GOOD
-
-
-@exact_kernel
 def read_names(queue, rows, file, places, sizes, used, text, name_begin, name_end, codes):
     """Copy the names of records `rows` to a shared text; names that do not fit begin at -1.
 
@@ -339,7 +290,7 @@ def read_names(queue, rows, file, places, sizes, used, text, name_begin, name_en
             buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)
         code = read_bytes(file, places[row], sizes[row], buffer)
         size, address = np.int64(0), address_of_data(buffer)
-        if code == GOOD and file.is_text != 0:
+        if code == GOOD and file.form.is_text != 0:
             while size < sizes[row] and buffer[size] != _TAB:
                 size += 1
             if size >= min(sizes[row], 1 << 16):

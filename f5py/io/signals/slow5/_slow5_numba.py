@@ -155,8 +155,8 @@ def expand(file, buffer, size, work, got=None):
     work[AT], work[_SIZE] = address, size - FRAME
     if size < FRAME or load_int64(address - FRAME) != size - FRAME:
         return DAMAGED
-    if file.record_press != NO_PRESS:
-        if file.record_press == ZSTD:
+    if file.form.record_press != NO_PRESS:
+        if file.form.record_press == ZSTD:
             code = _unpack_zstd(file, address, size - FRAME, work, got)
         else:
             code = _unpack_zlib(file, address, size - FRAME, work)
@@ -201,7 +201,7 @@ def read_records(queue, reads, names, name_offsets, places, sizes, file, got):
                 code = GOOD
             elif code == GOOD:
                 code = _take(file, work, names, name_offsets[read], name_offsets[read + 1], read, got)
-            if code == GOOD and got.places[read] >= 0 and file.start_field.shape[0] > 0:
+            if code == GOOD and got.places[read] >= 0 and file.form.start_field.shape[0] > 0:
                 _take_start(file, work, read, got)
         got.codes[read] = code
     free_memory(file, work)
@@ -247,7 +247,7 @@ def _take(file, work, names, begin, end, read, got):
     signal = fixed + _FIXED
     if length < 0:
         return DAMAGED
-    if file.signal_press == NO_PRESS:
+    if file.form.signal_press == NO_PRESS:
         if length > left // 2:
             return DAMAGED
         _store(got, read, signal, length)
@@ -257,9 +257,9 @@ def _take(file, work, names, begin, end, read, got):
     if length == 0:
         _store(got, read, signal, 0)
         return GOOD
-    if file.signal_press == EX_ZD:
+    if file.form.signal_press == EX_ZD:
         return GOOD if take_ex_zd(signal, length, read, got) else DAMAGED
-    if file.signal_press != SVB_ZD:
+    if file.form.signal_press != SVB_ZD:
         return CANNOT_DECOMPRESS
     if length < 4 or svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
         return DAMAGED
@@ -282,9 +282,9 @@ def _take_start(file, work, read, got):
     last = work[AT] + work[_SIZE]
     at = work[AT] + 2 + np.int64(load_uint16(work[AT])) + _FIXED
     length = load_int64(at - 8)  # has been checked
-    at += 2 * length if file.signal_press == NO_PRESS else length
-    for j in range(file.start_field.shape[0]):
-        size = file.start_field[j]
+    at += 2 * length if file.form.signal_press == NO_PRESS else length
+    for j in range(file.form.start_field.shape[0]):
+        size = file.form.start_field[j]
         if size < 0:
             if last - at < 8:
                 return
@@ -295,7 +295,7 @@ def _take_start(file, work, read, got):
             size = n * -size
         if size > last - at:
             return
-        if j == file.start_field.shape[0] - 1:
+        if j == file.form.start_field.shape[0] - 1:
             start = load_int64(at)
             if start >= 0:  # -1 stands for none
                 got.calibration[read, _N_CALIBRATION] = start
@@ -352,7 +352,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
 @exact_inner
 def _start(file, line, size, at, read, got):
     """Parse the start of a read, if present; a dot means none."""
-    left = file.start_field.shape[0]
+    left = file.form.start_field.shape[0]
     begin = at
     for i in range(at, size if left > 0 else at):
         if line[i] == _TAB or i == size - 1:

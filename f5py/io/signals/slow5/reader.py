@@ -7,6 +7,7 @@ singly, in half the processor time (benchmarks/results/loading.md).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -30,7 +31,9 @@ from f5py.threads.pool import BorrowedPool, WorkerPool
 #: Limit of header sizes.
 _MOST_HEADER = 1 << 28
 #: Newest supported version and sample compression.
-_NEWEST_VERSION, _MOST_SIGNAL_PRESS = (1, 0, 0), 2
+_NEWEST_VERSION, _MOST_SIGNAL_PRESS = [1, 0, 0], 2
+#: Start of a text file: version and number of read groups.
+_TEXT_START = re.compile(r"#slow5_version\t(\d+)\.(\d+)\.(\d+)\n(?:#num_read_groups\t(\d+)\n)?")
 #: Mandatory columns.
 _TYPES = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\t"
 _N_COLUMNS = _TYPES.count("\t")
@@ -88,7 +91,7 @@ class Slow5Source(SignalSource):
         self._groups, form = _read_header(path)
         self._file = open_records(path, form)
         try:
-            self._records = records_of(path, form, self._file, self._threads.workers)
+            self._records = records_of(path, self._file, self._threads.workers)
         except BaseException:
             self.close()
             raise
@@ -135,7 +138,7 @@ class Slow5Source(SignalSource):
         while True:
             got = DecodedRecords.for_reads(n, recycled_array(room, np.int16))
             got.codes[rows < 0] = NOT_FOUND
-            read = read_lines if file.is_text else read_records
+            read = read_lines if file.form.is_text else read_records
             self._threads.workers().run(read, listed, names.text, names.offsets, places, sizes, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
@@ -201,81 +204,66 @@ def _read_header(path: str) -> tuple[list[dict[str, str]], RecordFormat]:
         if kind != "slow5":
             what = f"a {KIND_NAMES[kind]} file, not SLOW5" if kind else "not a SLOW5 or BLOW5 file"
             raise SignalError(f"{path}: is {what if os.path.getsize(path) else 'empty'}")
-        lines, form = _header_lines(path)
+        content, length = b"", 0
+        with open(path, "rb") as file:
+            start = file.read(BINARY_HEADER_AT + 4)
+            is_text = not start.startswith(BLOW5_MAGIC)
+            if is_text:
+                file.seek(0)
+                for row in file:
+                    if row[:1] not in b"#@" or len(content) > _MOST_HEADER:
+                        break
+                    content += row
+            elif (length := int.from_bytes(start[BINARY_HEADER_AT:], "little")) <= _MOST_HEADER:
+                content = file.read(length)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise SignalError(f"{path}: cannot be opened ({reason})") from None
-    groups: list[dict[str, str]] = []
-    for line in lines:
-        if line.startswith("@"):
-            key, *values = line[1:].split("\t")
-            groups.extend({} for _ in range(len(values) - len(groups)))
-            for group, value in zip(groups, values, strict=False):
-                if value not in _ABSENT:
-                    group[key.lower()] = value
-    return groups, form
-
-
-def _header_lines(path: str) -> tuple[list[str], RecordFormat]:
     damaged = SignalError(f"{path}: has a damaged header; copy the file again")
-    with open(path, "rb") as file:
-        start = file.read(BINARY_HEADER_AT + 4)
-        if start.startswith(BLOW5_MAGIC):
-            length = int.from_bytes(start[BINARY_HEADER_AT:], "little")
-            text = file.read(length) if length <= _MOST_HEADER else b""
-            if len(text) < max(length, 1):
-                raise damaged
-            _check_version(path, tuple(start[6:9]))
-            if start[9] > ZSTD or start[14] > _MOST_SIGNAL_PRESS:
-                raise SignalError(f"{path}: is compressed in a way that f5py does not know; convert it with slow5tools")
-            n_groups = int.from_bytes(start[10:14], "little")
-            attributes, started = _checked(text.decode("utf-8", "replace"), n_groups, damaged)
-            return attributes, RecordFormat(True, tuple(start[6:9]), len(start) + length, start[9], start[14], started)
-        file.seek(0)
-        lines: list[str] = []
-        size = 0
-        for line in file:
-            if line[:1] not in b"#@" or size > _MOST_HEADER:
-                break
-            size += len(line)
-            lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-    numbers = lines[0].partition("\t")[2].split(".")
-    if len(numbers) != 3 or not all(number.isdecimal() and int(number) < 256 for number in numbers):
-        raise damaged
-    _check_version(path, tuple(map(int, numbers)))
-    name, _, number = lines[1].partition("\t") if len(lines) > 1 else ("", "", "")
-    if name != "#num_read_groups" or not number.isdecimal():
-        raise damaged
-    columns_too = "\n".join(lines[2:]) + "\n"
-    attributes, started = _checked(columns_too, int(number), damaged)
-    return attributes, RecordFormat(False, tuple(map(int, numbers)), size, start_field=started)
-
-
-def _check_version(path: str, version: tuple[int, ...]) -> None:
+    text = content.decode("utf-8", "replace").replace("\r\n", "\n")
+    if is_text:
+        if (match := _TEXT_START.match(text)) is None:
+            raise damaged
+        *version, n_groups = map(int, match.groups("0"))
+        if max(version) > 255:
+            raise damaged
+        text = text[match.end() :]
+        begin, record_press, signal_press = len(content), 0, 0
+    else:
+        if len(content) < max(length, 1):
+            raise damaged
+        version, n_groups = [*start[6:9]], int.from_bytes(start[10:14], "little")
+        begin, record_press, signal_press = len(start) + length, start[9], start[14]
     if version > _NEWEST_VERSION:
         raise SignalError(
             f"{path}: is of a version of the format that f5py does not know ({'.'.join(map(str, version))}); update "
             "f5py, or convert the file with slow5tools"
         )
-
-
-def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str], tuple[int, ...]]:
-    """Check a header; return its attributes and `RecordFormat.start_field`."""
+    if record_press > ZSTD or signal_press > _MOST_SIGNAL_PRESS:
+        raise SignalError(f"{path}: is compressed in a way that f5py does not know; convert it with slow5tools")
     lines = text.removesuffix("\n").split("\n")
     *attributes, types, columns = lines if len(lines) > 1 else ["", ""]
-    keys = [line.partition("\t")[0] for line in attributes]
+    names = [line.partition("\t")[0] for line in attributes]
     if (
         n_groups < 1
         or "\0" in text
-        or not all(key.startswith("@") for key in keys)
-        or len(set(keys)) < len(keys)
+        or not all(name.startswith("@") for name in names)
+        or len(set(names)) < len(names)
         or any(line.count("\t") != n_groups for line in attributes)
         or not f"{types}\t".startswith(_TYPES)
         or not f"{columns}\t".startswith(_COLUMNS)
         or types.count("\t") != columns.count("\t")
     ):
         raise damaged
-    return attributes, _start_field(types.split("\t")[_N_COLUMNS:], columns.split("\t")[_N_COLUMNS:])
+    groups: list[dict[str, str]] = [{} for _ in range(n_groups if attributes else 0)]
+    for line in attributes:
+        name, *values = line[1:].split("\t")
+        for group, value in zip(groups, values, strict=True):
+            if value not in _ABSENT:
+                group[name.lower()] = value
+    start_field = _start_field(types.split("\t")[_N_COLUMNS:], columns.split("\t")[_N_COLUMNS:])
+    form = RecordFormat(is_text, tuple(version), begin, record_press, signal_press, np.array(start_field, np.int64))
+    return groups, form
 
 
 def _start_field(types: list[str], columns: list[str]) -> tuple[int, ...]:
