@@ -12,7 +12,7 @@ from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, block_at, f
 from f5py.threads.ordered import prefetch_ordered
 
 #: Bytes per read, and about the most text they may decompress to.
-READ_BYTES, _TEXT_BYTES = 1 << 20, 1 << 22
+READ_BYTES, _TEXT_BYTES = 1 << 21, 5 << 20
 #: Decompression threads.
 N_THREADS = 2
 #: Bytes of a stream with the whole blocks at their start, as by `block_at`, and the error after these.
@@ -22,9 +22,9 @@ _Portion = tuple[bytes, list[tuple[int, int, int]], OSError | None]
 def inflate_portions(
     file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
 ) -> Generator[bytes, None, None]:
-    """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
+    """Yield the text of a BGZF stream, about two megabytes of the stream at a time.
 
-    Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
+    Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to two megabytes.
     Raises `DamagedBlocksError`, or `OSError` for failed reads, after the text before the damage.
     """
     portions = block_portions(file, first_bytes)

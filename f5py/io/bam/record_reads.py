@@ -14,6 +14,7 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
+from f5py.jit.c_memory import address_of_data, load_uint16
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.messages import console
@@ -33,6 +34,11 @@ def _bits_of_letters() -> NDArray[np.uint8]:
 
 
 _BITS_OF_LETTERS = _bits_of_letters()
+#: Letters of the two bases in a byte of a record, as sequenced forward and reverse, by their order in memory.
+_PAIRS = np.array(
+    [[[LETTERS[pair >> 4], LETTERS[pair & 15]] for pair in range(256)],
+     [[_COMPLEMENT_LETTERS[pair & 15], _COMPLEMENT_LETTERS[pair >> 4]] for pair in range(256)]], np.uint8
+).view("<u2")[..., 0]  # fmt: skip
 #: Possible bases of each code; "=" may be any.
 _BASES_OF_CODE = np.array([15, *range(1, 16)], np.uint8)
 
@@ -127,8 +133,15 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
         bits = _BITS_OF_LETTERS[1 if reverse else 0]
         place = offsets[i + 1] - 1 - clip if reverse else offsets[i] + clip
         step = -1 if reverse else 1
-        n_other = np.int64(0)
+        pairs = _PAIRS[1 if reverse else 0]
+        address = address_of_data(bases) + place - (1 if reverse else 0)
+        differ = np.uint16(0)  # in letters; most reads do not
         for j in range(n_bases >> 1):
+            differ |= load_uint16(address + 2 * step * j) ^ pairs[data[at_bases + j]]
+        if differ == 0:
+            place += 2 * step * (n_bases >> 1)
+        n_other = np.int64(0)
+        for j in range(n_bases >> 1 if differ else 0):
             pair = data[at_bases + j]
             n_other += bits[bases[place]] & _BASES_OF_CODE[pair >> 4] == 0
             n_other += bits[bases[place + step]] & _BASES_OF_CODE[pair & 15] == 0
