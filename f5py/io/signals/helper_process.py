@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from f5py.errors import F5pyError, SignalError
 from f5py.messages import console
@@ -185,12 +185,15 @@ class HelperProcess:
             return None
 
 
-def ready(processes: Iterable[HelperProcess]) -> list[HelperProcess]:
+_Process = TypeVar("_Process", bound=HelperProcess)
+
+
+def ready(processes: Iterable[_Process]) -> list[_Process]:
     """Wait until some processes have an answer or have died, for at most `LOOK_EVERY` seconds.
 
     Raises as `HelperProcess.check_time`, and `SignalError` if a connection is closed.
     """
-    by_connection: dict[Any, HelperProcess] = {process.connection: process for process in processes}
+    by_connection: dict[Any, _Process] = {process.connection: process for process in processes}
     try:
         found = wait(list(by_connection), LOOK_EVERY)
     except (OSError, ValueError):  # closed by another thread

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.large_arrays import recycled_array
-from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
 from f5py.io.files.signal_format import Kind
@@ -34,7 +33,6 @@ from f5py.io.signals.helper_process import (
     send,
 )
 from f5py.io.signals.source import (
-    FIELDS,
     FileReader,
     IndexedSource,
     SignalBlock,
@@ -221,12 +219,16 @@ class ReaderGroup:
 
     def fetch(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         with self._running() as processes:
-            shares = dict(zip(processes, share_out(paths, len(processes)), strict=True))
-            shares = {process: share for process, share in shares.items() if share.size}
-            for process, share in shares.items():
-                files = [paths[i] for i in share]
-                process.ask([([names[i] for i in share], files)], files[0], len(files))
-            return _receive_block(len(names), shares)
+            waiting = {}
+            for process, share in zip(processes, share_out(paths, len(processes)), strict=True):
+                if share:
+                    files = [paths[i] for i in share]
+                    process.ask([([names[i] for i in share], files)], files[0], len(files))
+                    waiting[process] = share
+            parts = []
+            while waiting:
+                parts += [(waiting.pop(process), process.receive_block()) for process in ready(waiting)]
+            return merge_blocks(len(names), parts, recycled_array)
 
     def ask(self, request: Any, path: str, n: int = 1) -> Any:
         """Return the answer of a process to a request for metadata of n reads or files; see `_serve`."""
@@ -274,25 +276,6 @@ class ReaderGroup:
             raise
 
 
-def _receive_block(n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -> SignalBlock:
-    """Assemble the answers for n reads."""
-    lengths = np.zeros(n, np.int64)
-    calibration = np.empty((len(FIELDS), n), np.float32)
-    problems: dict[int, str] = {}
-    waiting = dict(shares)
-    while waiting:
-        for process in ready(waiting):
-            share = waiting.pop(process)  # type: ignore[call-overload]
-            offsets, calibration[:, share], found = process.receive()
-            lengths[share] = np.diff(offsets)
-            problems.update((int(share[i]), line) for i, line in found.items())
-    offsets = offsets_of(lengths)
-    samples = recycled_array(offsets[-1], np.int16)
-    for process, share in shares.items():
-        process.copy_samples(samples, offsets[share], lengths[share])
-    return SignalBlock(samples, offsets, calibration, dict(sorted(problems.items())))
-
-
 class _ReaderProcess(HelperProcess):
     """A process with a `FileReader`, and the memory that it shares."""
 
@@ -312,25 +295,24 @@ class _ReaderProcess(HelperProcess):
         super().close()
         self._shared.close()
 
-    def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """Copy the samples of the last request to the reads' offsets in an array."""
-        offsets = offsets_of(lengths)
+    def receive_block(self) -> SignalBlock:
+        """Receive reads; their samples are valid until the next request."""
+        offsets, calibration, problems = self.receive()
         try:
-            read = self._shared.samples(int(offsets[-1]))
+            samples = self._shared.samples(int(offsets[-1]))
         except (OSError, ValueError) as problem:
             raise SignalError(STOPPED if self._is_ended else f"no memory for signals ({problem})") from None
-        for to, begin, end in zip(starts.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            samples[to : to + end - begin] = read[begin:end]
+        return SignalBlock(samples, offsets, calibration, problems)
 
 
-def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
+def share_out(paths: Sequence[str], n_shares: int) -> list[list[int]]:
     """Divide reads into equal shares, keeping the reads of a file together if possible.
 
     A checksum of its path gives a file the same share in every call; excess reads go to shares with room. Returns the
-    indices of each share, int64.
+    indices of each share.
     """
     if n_shares == 1:
-        return [np.arange(len(paths))]
+        return [list(range(len(paths)))]
     by_file: dict[str, list[int]] = {}
     for i, path in enumerate(paths):
         by_file.setdefault(path, []).append(i)
@@ -345,7 +327,7 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     for share, space in zip(shares, room, strict=True):
         share += homeless[:space]
         del homeless[:space]
-    return [np.array(share, np.int64) for share in shares]
+    return shares
 
 
 class SharedSamples:
