@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
@@ -100,13 +101,17 @@ class Fast5File:
         Single-read files ignore the name, as in f5c. Raises `UnreadableError` if the read is missing or damaged,
         `MissingDependencyError` if the VBZ filter is needed and not installed.
         """
+        group = b"read_" + name.encode(errors="surrogateescape")
+        raw, channel = group + b"/Raw", group + b"/channel_id"
+        if not self.multi:
+            group = raw = self._single
+            channel = b"UniqueGlobalKey/channel_id"
         try:
-            return self._read(name)
-        except UnreadableError:
+            return self._samples(group, raw + b"/Signal"), [*self._calibration(channel), self._start(raw)]
+        except (UnreadableError, OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             self._check_unchanged()
-            raise
-        except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
-            self._check_unchanged()
+            if isinstance(error, UnreadableError):
+                raise
             raise UnreadableError(f"has a damaged entry ({hdf5_reason(error)})") from error
 
     def _check_unchanged(self) -> None:
@@ -117,14 +122,6 @@ class Fast5File:
             raise SignalError(f"{self.path}: cannot be read any more ({problem.strerror}); run again") from None
         if size != self._size:
             raise SignalError(f"{self.path}: was changed while it was read; run again when it is complete")
-
-    def _read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
-        if self.multi:
-            group = b"read_" + name.encode(errors="surrogateescape")
-            samples, calibration = self._samples(group, b"/Raw/Signal"), self._calibration(group + b"/channel_id")
-            return samples, [*calibration, self._start(group + b"/Raw")]
-        samples, calibration = self._samples(self._single, b"/Signal"), self._calibration(b"UniqueGlobalKey/channel_id")
-        return samples, [*calibration, self._start(self._single)]
 
     def _start(self, group: bytes) -> float:
         """Return a read's start in samples, NaN if missing."""
@@ -150,11 +147,12 @@ class Fast5File:
                 continue
         return found
 
-    def _samples(self, group: bytes, below: bytes) -> NDArray[np.int16]:
+    def _samples(self, group: bytes, path: bytes) -> NDArray[np.int16]:
+        """Read the samples at a path below the read's group."""
         try:
-            dataset = h5d.open(self._file, group + below)
+            dataset = h5d.open(self._file, path)
         except _HDF5_ERRORS as error:
-            raise UnreadableError(self._why_no_signal(group, below, error)) from None
+            raise UnreadableError(self._why_no_signal(group, path, error)) from None
         shape = dataset.shape
         if len(shape) != 1 or shape[0] > MAX_SAMPLES:
             raise UnreadableError(f"has a signal of impossible shape {shape}")
@@ -186,21 +184,15 @@ class Fast5File:
                 raise UnreadableError("has a signal that is kept in another file")
 
     def _values(self, dataset: h5d.DatasetID, out: NDArray) -> NDArray:
-        while True:
-            try:
-                dataset.read(h5s.ALL, h5s.ALL, out)
-                return out
-            except _HDF5_ERRORS as error:
-                # checked late, because listing the filters of every dataset is slow
-                if not self._missing_vbz(dataset):
-                    raise UnreadableError(f"has damaged signal data ({hdf5_reason(error)})") from None
-
-    def _missing_vbz(self, dataset: h5d.DatasetID) -> bool:
-        """Load the VBZ filter if the dataset needs it; return whether that was missing."""
-        if VBZ_FILTER not in filters_of(dataset.get_create_plist()) or h5z.filter_avail(VBZ_FILTER):
-            return False
-        _load_vbz(self.path)
-        return True
+        try:
+            dataset.read(h5s.ALL, h5s.ALL, out)
+        except _HDF5_ERRORS as error:
+            # checked late, because listing the filters of every dataset is slow
+            if VBZ_FILTER not in filters_of(dataset.get_create_plist()) or h5z.filter_avail(VBZ_FILTER):
+                raise UnreadableError(f"has damaged signal data ({hdf5_reason(error)})") from None
+            _load_vbz(self.path)
+            return self._values(dataset, out)
+        return out
 
     def _calibration(self, group: bytes) -> list[float]:
         try:
@@ -221,10 +213,8 @@ class Fast5File:
         except _HDF5_ERRORS:
             raise UnreadableError(f"has a calibration attribute {what.decode()} that is not a number") from None
 
-    def _why_no_signal(self, group: bytes, below: bytes, error: Exception) -> str:
-        at = b""
-        for step in (group + below).split(b"/"):
-            at = at + b"/" + step if at else step
+    def _why_no_signal(self, group: bytes, path: bytes, error: Exception) -> str:
+        for at in accumulate(path.split(b"/"), lambda above, step: above + b"/" + step):
             try:
                 found = self._file.links.exists(at)
             except _HDF5_ERRORS:
