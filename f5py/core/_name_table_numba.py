@@ -40,6 +40,15 @@ def find_name(text, begin, end, names, name_begin, name_end, table):
     return np.int64(-1)
 
 
+@exact_inner
+def free_slot(text, begin, end, table):
+    """Return the slot for a name that is not in a table."""
+    slot = _slot(text, begin, end, table.shape[0])
+    while table[slot] >= 0:
+        slot = (slot + 1) & (table.shape[0] - 1)
+    return slot
+
+
 @exact_kernel
 def fill_table(names, name_begin, name_end, table):
     """Enter all rows into a table of -1 with spare slots; of equal names the first row counts. Return the rows entered.
@@ -51,14 +60,10 @@ def fill_table(names, name_begin, name_end, table):
     table : int64, shape (2 ** m,)
         Filled with rows.
     """
-    n_slots = table.shape[0]
     n = 0
     for row in range(name_begin.shape[0]):
         if find_name(names, name_begin[row], name_end[row], names, name_begin, name_end, table) < 0:
-            slot = _slot(names, name_begin[row], name_end[row], n_slots)
-            while table[slot] >= 0:
-                slot = (slot + 1) & (n_slots - 1)
-            table[slot] = row
+            table[free_slot(names, name_begin[row], name_end[row], table)] = row
             n += 1
     return n
 

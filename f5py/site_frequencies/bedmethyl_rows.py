@@ -28,15 +28,10 @@ _NOT_ROWS = (b"#", b"track", b"browser")
 class BedMethylRows(NamedTuple):
     """A piece of the table."""
 
-    contigs: list[str]  # names by index
-    contig: NDArray[np.int32]
-    start: NDArray[np.int64]  # of the modified base
     codes: list[str]  # of modifications, by index; modkit may add a motif, as in ``m,CG,0``
     code: NDArray[np.int32]
-    reverse: NDArray[np.bool_]
     combined: NDArray[np.bool_]  # rows of both strands
-    # modified, canonical, failed and rest; see `f5py.site_frequencies.site_counts.SiteColumns`
-    counts: list[NDArray[np.uint32]]
+    sites: SiteColumns  # at the modified base
 
 
 def is_bedmethyl(beginning: bytes) -> bool:
@@ -46,8 +41,8 @@ def is_bedmethyl(beginning: bytes) -> bool:
     return len(first) >= 11 and first[1].isdigit() and first[2].isdigit() and first[5] in (b"+", b"-", b".")
 
 
-def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
-    """Read a table with tabs between all columns, or blanks between the last nine."""
+def bedmethyl_rows(source: BinaryIO, shown: str, contigs: dict[str, int]) -> Iterator[BedMethylRows]:
+    """Read a table with tabs between all columns, or blanks between the last nine; add to the index `contigs`."""
     import_arrow("bedMethyl files")
     import pyarrow
     import pyarrow.compute as compute
@@ -62,13 +57,14 @@ def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
         columns = [rows[name].to_numpy() for name in _COUNTS]
         for count in columns:
             check_bounds(count, 0, _MOST_READS, shown, "a number of reads")
-        columns = [count.astype(np.uint32) for count in columns]
-        counts = [*columns[:3], np.stack(columns[3:], axis=1)]
-        yield BedMethylRows(
-            contig.dictionary.to_pylist(), contig.indices.to_numpy(), start, code.dictionary.to_pylist(),
-            code.indices.to_numpy(), compute.equal(rows["strand"], "-").to_numpy(),
-            compute.equal(rows["strand"], ".").to_numpy(), counts,
+        methylated, canonical, failed, *rest = (count.astype(np.uint32) for count in columns)
+        number = np.array([contigs.setdefault(name, len(contigs)) for name in contig.dictionary.to_pylist()], np.int32)
+        reverse, combined = (compute.equal(rows["strand"], strand).to_numpy() for strand in "-.")
+        sites = SiteColumns(
+            np.full(len(start), -1, np.int32), number[contig.indices.to_numpy()], start << 1 | reverse, methylated,
+            canonical, failed, np.stack(rest, axis=1),
         )  # fmt: skip
+        yield BedMethylRows(code.dictionary.to_pylist(), code.indices.to_numpy(), combined, sites)
 
 
 def _only_rows(pieces: Iterable[bytes], shown: str) -> Iterator[bytes]:
@@ -102,19 +98,14 @@ def count_bedmethyl(
     wanted += [f"{one},{motif.pattern},{motif.offset}" for one in wanted]
     others: set[str] = set()
     n_rows, are_combined = 0, False
-    for rows in bedmethyl_rows(source, shown):
+    for rows in bedmethyl_rows(source, shown, contigs):
         others.update(rows.codes)
-        start = rows.start - np.where(rows.reverse, motif.offset_reverse, motif.offset_forward)
+        reverse = rows.sites.step & 1
+        start = (rows.sites.step >> 1) - np.array([motif.offset_forward, motif.offset_reverse])[reverse]
         kept = np.isin(rows.code, [i for i, name in enumerate(rows.codes) if name in wanted]) & (start >= 0)
-        number = np.array([contigs.setdefault(name, len(contigs)) for name in rows.contigs], np.int32)
-        step = start << 1 | (rows.reverse & (not counts.combine_strands))
-        n = int(kept.sum())
-        counts.join(
-            SiteColumns(
-                np.full(n, -1, np.int32), number[rows.contig[kept]], step[kept], *(one[kept] for one in rows.counts)
-            )
-        )
-        n_rows += n
+        step = start << 1 | (reverse & (not counts.combine_strands))
+        counts.join(SiteColumns._make(column[kept] for column in rows.sites._replace(step=step)))
+        n_rows += int(kept.sum())
         are_combined = are_combined or bool(rows.combined[kept].any())
     if others and not n_rows:
         listed = ", ".join(sorted(others)[:5])

@@ -22,10 +22,10 @@ from f5py.site_frequencies.site_table import (
     SiteTable,
     enlarge,
     enlarge_names,
-    find_name,
     find_site,
     group_sites,
     list_names,
+    number_name,
 )
 from f5py.text._bytes_numba import LANES
 from f5py.text._format_numba import MINUS, PLUS
@@ -112,6 +112,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
     called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
     name_slots, name_ends, name_text = names
+    name_begin, name_end = name_ends[:-1], name_ends[1:]
     at, line, n_sites, n_names = state[reading.AT], state[reading.LINE], state[reading.N_SITES], state[reading.N_NAMES]
     text_end = text_starts[0 if lists else n_sites]
     name, site = np.int64(-1), np.int64(-1)
@@ -159,7 +160,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
             if name < 0 or not reading.same_text(
                 name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]
             ):
-                name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+                name = number_name(name_slots, name_begin, name_end, name_text, n_names, text, starts[0], ends[0])
                 n_names = max(n_names, name + 1)
             is_methylated = ratio > 0.0
             masks = masks_reverse if is_reverse else masks_forward

@@ -14,8 +14,8 @@ from f5py.site_frequencies.site_table import (
     STRAND_COLUMNS,
     Frequencies,
     SiteTable,
-    find_name,
     find_site,
+    number_name,
 )
 from f5py.text._bytes_numba import LANES
 
@@ -52,6 +52,7 @@ def merge_rows(text, end, stranded, state, sites, names):
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
     n_columns = N_STRANDED_COLUMNS if stranded else N_COLUMNS
     name_slots, name_ends, name_text = names
+    name_begin, name_end = name_ends[:-1], name_ends[1:]
     at, line, n_sites, n_names = state[reading.AT], state[reading.LINE], state[reading.N_SITES], state[reading.N_NAMES]
     text_end = text_starts[n_sites]
     name, site = np.int64(-1), np.int64(-1)
@@ -93,7 +94,7 @@ def merge_rows(text, end, stranded, state, sites, names):
             status = reading.FULL
             break
         if name < 0 or not reading.same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
-            name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+            name = number_name(name_slots, name_begin, name_end, name_text, n_names, text, starts[0], ends[0])
             n_names = max(n_names, name + 1)
         site = find_site(slots, site_names, spans, n_sites, site + 1, name, start << 32 | last)
         is_split = reading.same_text(text, first, stop, SPLIT_TEXT, 0, SPLIT_TEXT.shape[0])

@@ -381,5 +381,5 @@ def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: boo
         methylated_reverse=methylated_reverse,
     )
     text = np.frombuffer(bytearray(b"".join(contigs)), np.uint8)  # writable, as in tables: one compiled version
-    names = NameHash(np.empty(0, np.int32), offsets_of([len(name) for name in contigs]), text)
+    names = NameHash(np.empty(0, np.int64), offsets_of([len(name) for name in contigs]), text)
     return Frequencies("num_motifs", contigs, 0, stranded, np.flatnonzero(called), sites, names)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import f5py.site_frequencies.table_reader as reading
+from f5py.core._name_table_numba import fill_table, find_name, free_slot
 from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_kernel, inner
 from f5py.text._bytes_numba import LANES, where_is
@@ -70,10 +71,10 @@ class SiteHash(NamedTuple):
 
 
 class NameHash(NamedTuple):
-    """Chromosome names in order of first occurrence, with a hash table of them."""
+    """Chromosome names in order of first occurrence, with a hash table as in `f5py.core.names.NameTable`."""
 
-    slots: NDArray[np.int32]
-    ends: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    ends: NDArray[np.int64]  # begins with 0
     text: NDArray[np.uint8]
 
 
@@ -91,33 +92,21 @@ def _site_slot(name, span, n_slots):
     return np.int64(((mixed >> np.uint64(32)) + within) & np.uint64(n_slots - 1))
 
 
-@inner
-def _name_slot(text, start, end, n_slots):
-    mixed = np.uint64(end - start)
-    for i in range(start, end):
-        mixed = (mixed ^ np.uint64(text[i])) * _MULTIPLIER
-        mixed ^= mixed >> np.uint64(29)
-    return np.int64(mixed & np.uint64(n_slots - 1))
-
-
 # These functions take arrays, not named tuples: taking an array from a tuple counts a reference, which is slower than
 # the work.
 
 
 @inner
-def find_name(slots, name_ends, name_text, n_names, text, start, end):
+def number_name(slots, name_begin, name_end, name_text, n_names, text, start, end):
     """Return the index of the name ``text[start:end]``, which is added as ``n_names`` if new."""
-    slot = _name_slot(text, start, end, slots.shape[0])
-    while slots[slot] != 0:
-        which = np.int64(slots[slot]) - 1
-        if reading.same_text(name_text, name_ends[which], name_ends[which + 1], text, start, end):
-            return which
-        slot = (slot + 1) & (slots.shape[0] - 1)
-    slots[slot] = n_names + 1
-    begin = name_ends[n_names]
+    which = find_name(text, start, end, name_text, name_begin, name_end, slots)
+    if which >= 0:
+        return which
+    slots[free_slot(text, start, end, slots)] = n_names
+    begin = name_begin[n_names]
     for i in range(end - start):
         name_text[begin + i] = text[start + i]
-    name_ends[n_names + 1] = begin + end - start
+    name_end[n_names] = begin + end - start
     return n_names
 
 
@@ -155,22 +144,6 @@ def fill_site_slots(slots, name, span, n_sites):
         while slots[slot] != 0:
             slot = (slot + 1) & (slots.shape[0] - 1)
         slots[slot] = site + 1
-
-
-@exact_kernel
-def fill_name_slots(slots, ends, text, n_names):
-    """Insert all names into an empty hash table.
-
-    Parameters
-    ----------
-    slots : int32
-        Zeros; their number is a power of two.
-    """
-    for name in range(n_names):
-        slot = _name_slot(text, ends[name], ends[name + 1], slots.shape[0])
-        while slots[slot] != 0:
-            slot = (slot + 1) & (slots.shape[0] - 1)
-        slots[slot] = name + 1
 
 
 @exact_kernel
@@ -407,7 +380,7 @@ class SiteTable:
         n = _FIRST_ENTRIES
         self.state = np.zeros(reading.STATE_SIZE, np.int64)
         self.names = NameHash(
-            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32), ends=np.zeros(n + 1, np.int64), text=np.empty(n, np.uint8)
+            slots=np.full(n * SLOTS_PER_ENTRY, -1), ends=np.zeros(n + 1, np.int64), text=np.empty(n, np.uint8)
         )
         self.sites = SiteHash(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
@@ -478,8 +451,8 @@ def enlarge_names(names: NameHash, n_names: int, text_size: int) -> NameHash:
     """Return `names` with room for another one of at most `text_size` bytes."""
     if n_names >= len(names.ends) - 1:
         capacity = 2 * n_names
-        slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)
-        fill_name_slots(slots, names.ends, names.text, n_names)
+        slots = np.full(capacity * SLOTS_PER_ENTRY, -1)
+        fill_table(names.text, names.ends[:n_names], names.ends[1 : n_names + 1], slots)
         names = names._replace(slots=slots, ends=enlarge(names.ends, capacity + 1))
     if names.ends[n_names] + text_size > len(names.text):
         names = names._replace(text=enlarge(names.text, 2 * len(names.text) + text_size))

@@ -5,14 +5,13 @@ from typing import BinaryIO
 
 import numpy as np
 import pysam
-from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, RowState
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bam.headers import LONGEST_NAME
 from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.jit.kernel import inner, kernel
-from f5py.outputs.resquiggle.signal_strings import SignalStrings, strings_of_rows
+from f5py.outputs.resquiggle.signal_strings import strings_of_rows
 from f5py.text._format_numba import append_int
 from f5py.text.encoding import encoded, undecoded
 
@@ -164,23 +163,27 @@ class EventalignSam:
     def _alignments(self, batch: ReadBatch, first: int, end: int) -> bytes:
         strings = strings_of_rows(batch, first, end, self._rna)
         records = batch.records.of_reads(first, end).segments(self._header)
+        ends = np.stack([strings.raw_start, strings.raw_end, strings.kmer_start, strings.kmer_end], axis=1).tolist()
         pieces = []
         for i in np.flatnonzero(strings.matches).tolist():
             read = first + i
             scaling = f"\tsc:f:{float(batch.scale[read]):g}\tsh:f:{float(batch.shift[read]):g}\n"
             pieces += [
                 _without_own_tags(_as_text(records[i])),
-                b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % _ends(strings, i),
+                b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % tuple(ends[i]),
                 strings[i],
                 scaling.encode(),
             ]
         return b"".join(pieces)
 
     def _events(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        text, offsets = _cigars(batch, first, end)
+        n_rows, rows = batch.rows.n[first:end], batch.rows
+        text = np.empty(int(n_rows.sum()) * MAX_OPERATIONS, np.uint8)  # mostly never touched, so never given memory
+        offsets = np.empty(end - first + 1, np.int64)
+        format_cigars(text, offsets, n_rows, batch.events.offsets[first:end], rows.event, rows.position, rows.state)
         records = batch.records.of_reads(first, end).segments(self._header)
         pieces = []
-        for i in np.flatnonzero(batch.rows.n[first:end]).tolist():
+        for i in np.flatnonzero(n_rows).tolist():
             read = first + i
             row = batch.events.offsets[read]
             last_row = row + batch.rows.n[read] - 1
@@ -198,10 +201,6 @@ class EventalignSam:
         return b"".join(pieces)
 
 
-def _ends(strings: SignalStrings, i: int) -> tuple[int, int, int, int]:
-    return int(strings.raw_start[i]), int(strings.raw_end[i]), int(strings.kmer_start[i]), int(strings.kmer_end[i])
-
-
 def _as_text(record: pysam.AlignedSegment) -> bytes:
     try:
         return undecoded(record.to_string)
@@ -216,14 +215,3 @@ def _without_own_tags(record: bytes) -> bytes:
     fields = record.split(b"\t")
     tags = [field for field in fields[_FIRST_TAG:] if not field.startswith(_OWN_TAGS)]
     return b"\t".join(fields[:_FIRST_TAG] + tags)
-
-
-def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Format CIGARs of events against k-mers; return uint8 and offsets."""
-    n_rows = batch.rows.n[first:end]
-    text = np.empty(int(n_rows.sum()) * MAX_OPERATIONS, np.uint8)  # mostly never touched, so never given memory
-    offsets = np.empty(end - first + 1, np.int64)
-    format_cigars(
-        text, offsets, n_rows, batch.events.offsets[first:end], batch.rows.event, batch.rows.position, batch.rows.state
-    )
-    return text, offsets

@@ -4,8 +4,6 @@ import csv
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from f5py.compute.provenance import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
@@ -18,7 +16,7 @@ from f5py.outputs.calls.calls_arrow import PARQUET_LAYOUT
 from f5py.outputs.events.eventalign_arrow import parquet_layout
 from f5py.outputs.sites.bedmethyl import write_totals
 from f5py.site_frequencies.bedmethyl_rows import bedmethyl_rows
-from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
+from f5py.site_frequencies.site_counts import SiteCounts
 
 _LONGEST_LINE = _PIECE = 1 << 20
 _ROWS_AT_ONCE = 1 << 16
@@ -36,17 +34,14 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     kinds: set[tuple[str, bool]] = set()
     for one in paths:
         with open_bytes(one) as source:
-            for rows in bedmethyl_rows(source, display_name(one)):
-                here = [contigs.setdefault(name, len(contigs)) for name in rows.contigs]
+            for rows in bedmethyl_rows(source, display_name(one), contigs):
                 kinds |= {(code, bool(rows.combined.any())) for code in rows.codes}
                 if len(kinds) > 1:
                     raise InputFileError(
                         f"{display_name(one)}: has other modifications than the files before, or strands that are "
                         "combined where theirs are not; merge files of one kind"
                     )
-                step = rows.start << 1 | rows.reverse
-                contig = np.array(here, np.int32)[rows.contig]
-                counts.join(SiteColumns(np.full(len(step), -1, np.int32), contig, step, *rows.counts))
+                counts.join(rows.sites)
     code, combined = next(iter(kinds), ("m", False))
     texts = [name.encode() for name in contigs]
     write_totals(path, counts.totals(texts), texts, {}, code, combined, n_threads)

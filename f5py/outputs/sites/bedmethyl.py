@@ -427,7 +427,8 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
             )
     try:
         with library.open(path, "w") as file:
-            file.addHeader([(name.decode(), int(lengths[name])) for name in used] or _any_chromosome(lengths))
+            any_name = list(lengths)[:1]  # a file without sites needs a chromosome, too
+            file.addHeader([(name.decode(), int(lengths[name])) for name in used or any_name])
             for name, (begin, end) in zip(used, pairwise(bounds), strict=True):
                 for first in range(begin, end, _ROWS_PER_BLOCK):
                     rows = slice(first, min(first + _ROWS_PER_BLOCK, end))
@@ -435,8 +436,3 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
                     file.addEntries(name.decode(), position[rows].tolist(), values=values, span=1)
     except RuntimeError as problem:
         raise OutputFileError(f"{shown}: cannot write: {problem}") from problem
-
-
-def _any_chromosome(lengths: Mapping[bytes, int]) -> list[tuple[str, int]]:
-    """Choose a chromosome for a file without sites, which needs one too."""
-    return [(name.decode(), int(length)) for name, length in list(lengths.items())[:1]]
