@@ -36,10 +36,7 @@ class ReadLevels(NamedTuple):
 class LevelCollector:
     """Collector of one sample's rows; adds names to the indices `contigs` and `kmers`.
 
-    Attributes
-    ----------
-    n_rows, n_unusable : int
-        Rows with a level, and those excluded for NaN, infinity or a negative length in other columns.
+    `n_rows` have a level; `n_unusable` of them are excluded for NaN, infinity or a negative length in other columns.
     """
 
     def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:

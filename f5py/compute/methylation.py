@@ -21,7 +21,7 @@ from f5py.methylation.rescale import rescale_reads, use_scaling
 from f5py.options.shared import METHYLATION, METHYLATIONS
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
-from f5py.site_frequencies.site_counts import calls_inside, count_calls
+from f5py.site_frequencies.site_counts import calls_inside
 
 
 class MethylationStage(AlignmentStage):
@@ -121,12 +121,13 @@ class MethylationStage(AlignmentStage):
             return
         super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)
-        found = batch.calls.methylated, batch.calls.unmethylated
-        n, n_methylated, n_unmethylated = count_calls(*found, calls, np.float32(self._threshold))
-        counts.results += n
+        threshold = np.float32(self._threshold)
+        with np.errstate(invalid="ignore"):  # if neither hypothesis is possible
+            ratio = batch.calls.methylated[calls] - batch.calls.unmethylated[calls]
+        counts.results += len(ratio)
         counts.covered_sites += batch.covered_sites
-        counts.methylated += n_methylated
-        counts.unmethylated += n_unmethylated
+        counts.methylated += np.count_nonzero(ratio >= threshold)
+        counts.unmethylated += np.count_nonzero(ratio <= -threshold)
 
 
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:

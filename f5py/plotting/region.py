@@ -65,16 +65,6 @@ class Line(NamedTuple):
     share: NDArray[np.float64]  # shape (m,)
 
 
-class Cells(NamedTuple):
-    """Counts of a read's calls by state, in bins of the region; shape (m,) each."""
-
-    read: NDArray[np.int64]
-    cell: NDArray[np.int64]  # index of the bin
-    modified: NDArray[np.int64]
-    plain: NDArray[np.int64]
-    undecided: NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class RegionData:
     """Reads of one or several samples over a locus."""
@@ -206,13 +196,13 @@ class RegionData:
         enough = sites.called >= self.least_calls(sites)
         return SiteShares(*(part[enough] for part in sites))
 
-    def cells(self, n_cells: int) -> Cells:
-        """Count calls by read and bin."""
+    def cells(self, n_cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Count calls by read and bin; return these, and modified, plain and undecided calls, shape (3, m)."""
         cell = (self.marks.position - self.start) * n_cells // (self.end - self.start)
         state = np.where(np.abs(self.marks.ratio) < self.threshold, 2, np.where(self.marks.ratio > 0, 0, 1))
         key, place = np.unique(self.marks.read * n_cells + cell, return_inverse=True)
         counts = np.bincount(place * 3 + state, minlength=3 * len(key)).reshape(-1, 3)
-        return Cells(key // n_cells, key % n_cells, counts[:, 0], counts[:, 1], counts[:, 2])
+        return key // n_cells, key % n_cells, counts.T
 
 
 def region_data(

@@ -186,14 +186,14 @@ def _draw_reads(axes: Axes, data: RegionData, group: tuple[int, int], height: fl
     axes.add_collection(PolyCollection(list(bars), facecolors=_READ, edgecolors="#9aa8b6", linewidths=0.3))
     length = data.end - data.start
     n_cells = min(length, _MARKS)
-    cells = data.cells(n_cells)
-    these = in_group[cells.read]
+    read, cell, counts = data.cells(n_cells)
+    these = in_group[read]
     width = length / n_cells
-    start = data.start + 1 + cells.cell[these] * width
-    counts = np.stack([part[these] for part in (cells.modified, cells.plain, cells.undecided)])
+    start = data.start + 1 + cell[these] * width
+    counts = counts[:, these]
     ends = 0.12 + 0.76 * np.cumsum(counts, axis=0) / counts.sum(axis=0)
     begins = np.vstack([np.full(counts.shape[1], 0.12), ends[:-1]])
-    row = data.row[cells.read[these]]
+    row = data.row[read[these]]
     for colour, count, top, bottom in zip((_MODIFIED, _PLAIN, _UNDECIDED), counts, begins, ends, strict=True):
         some = count > 0
         boxes = _boxes(start[some], start[some] + width, (row + top)[some], (row + bottom)[some])

@@ -53,23 +53,12 @@ def write_run_reports(
     make_page: Callable[[str, Mapping[str, Any]], str] = html_report,
     fates: Sequence[str] = FATES,
 ) -> None:
-    """Write the reports of a run: ``.html`` as a page, others as JSON.
+    """Write the reports of a run: ``.html`` as a page by `make_page`, others as JSON.
 
     The outer keys of JSON are those of MultiQC's custom content, with a table for files named ``_mqc.json``; ``run``
-    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC.
-
-    Parameters
-    ----------
-    basis : mapping
-        Chemistry, models and options of the results.
-    sample : str
-        Name of the row of the run.
-    figures : mapping
-        ``counts`` of reads and results, ``rates``, ``seconds`` by stage, ``distributions`` and ``warnings``.
-    make_page : function of str and mapping
-        Returns HTML for the sample and ``run`` of the JSON report.
-    fates : sequence of str
-        Counts that add up to all reads.
+    has everything, with the chemistry, models and options of the results as `basis`, and `figures`: ``counts`` of reads
+    and results, ``rates``, ``seconds`` by stage, ``distributions`` and ``warnings``. Another file, ``_reads_mqc.json``,
+    has the bar chart of `fates`, counts that add up to all reads, for MultiQC. `sample` names the row of the run.
     """
     run = {
         "command": command,

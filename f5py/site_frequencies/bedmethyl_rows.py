@@ -42,7 +42,10 @@ def is_bedmethyl(beginning: bytes) -> bool:
 
 
 def bedmethyl_rows(source: BinaryIO, shown: str, contigs: dict[str, int]) -> Iterator[BedMethylRows]:
-    """Read a table with tabs between all columns, or blanks between the last nine; add to the index `contigs`."""
+    """Read a table with tabs between all columns, or blanks between the last nine.
+
+    New names are added to the index `contigs`.
+    """
     import_arrow("bedMethyl files")
     import pyarrow
     import pyarrow.compute as compute

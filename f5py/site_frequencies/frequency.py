@@ -252,20 +252,10 @@ def methylation_frequency(
 ) -> Frequencies:
     """Count the calls of every site. Memory grows with the number of sites, not of calls.
 
-    Group size and sequence of a site are those of its first counted row. Malformed rows raise `InputFileError`.
-
-    Parameters
-    ----------
-    calls : binary file
-        Header and rows, uncompressed. Runs of tabs count as one.
-    threshold : float
-        Calls with a smaller absolute ratio are skipped; NaN is not.
-    split_groups : bool
-        Count every motif of a group as a site. Its sequence is ``split-group`` if a group comes first.
-    threshold_per_site : bool
-        Multiply the threshold by the number of motifs in the group, as nanopolish does.
-    stranded : bool
-        Also count the reverse strand alone; needs a column of strands.
+    Calls with an absolute ratio below `threshold`, times the motifs of the group if `threshold_per_site`, are skipped;
+    NaN is not. Group size and sequence of a site are those of its first counted row. With `split_groups` every motif of
+    a group is a site, with the sequence ``split-group`` if a group comes first. `stranded` counts the reverse strand
+    alone, too, from a column of strands. Runs of tabs count as one; malformed rows raise `InputFileError`.
     """
     header = _read_header(calls, name)
     table = SiteTable(stranded)

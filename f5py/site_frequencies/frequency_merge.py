@@ -142,12 +142,8 @@ class FrequencyMerger:
     """Sum of tables of frequencies, in any order.
 
     The key of a site is (chromosome, start, end). Of different sequences for one key the first of the longest is kept,
-    with its group size; any sequence replaces ``split-group``. Memory grows with the number of sites.
-
-    Attributes
-    ----------
-    count_columns : set of str
-        Those of ``"num_motifs"`` and ``"num_cpgs"`` in the tables.
+    with its group size; any sequence replaces ``split-group``. Memory grows with the number of sites. `count_columns`
+    are those of ``"num_motifs"`` and ``"num_cpgs"`` in the tables.
     """
 
     def __init__(self) -> None:

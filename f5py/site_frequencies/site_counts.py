@@ -203,25 +203,6 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
     return n_sites
 
 
-@exact_kernel
-def count_calls(methylated, unmethylated, inside, threshold):
-    """Count the marked calls, the methylated and the unmethylated ones.
-
-    Parameters
-    ----------
-    threshold : float32
-        Smallest absolute log-likelihood ratio of the latter two.
-    """
-    n = n_methylated = n_unmethylated = 0
-    for call in range(inside.shape[0]):
-        if inside[call]:
-            ratio = methylated[call] - unmethylated[call]
-            n += 1
-            n_methylated += ratio >= threshold
-            n_unmethylated += ratio <= -threshold
-    return n, n_methylated, n_unmethylated
-
-
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
     """Mark the calls in a batch's call arrays, or those inside `windows`; see `Windows.hold_groups`."""
     inside = used_elements(batch.calls.offsets, batch.calls.n)
@@ -246,14 +227,8 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
 class SiteCounts:
     """Counter of methylated, canonical and failed calls per site, strand and partition.
 
-    A site takes 36 to 44 bytes, and 16 more if `SiteColumns.rest` is counted.
-
-    Parameters
-    ----------
-    threshold : float
-        Calls with a smaller absolute ratio are failed, others methylated above zero and canonical else.
-    threshold_per_site : bool
-        Multiply the threshold by the number of sites in the call's group.
+    Calls with an absolute ratio below `threshold`, times the sites of their group if `threshold_per_site`, are failed,
+    others methylated above zero and canonical else. A site takes 36 to 44 bytes, and 16 more for `SiteColumns.rest`.
     """
 
     def __init__(

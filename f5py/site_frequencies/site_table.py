@@ -361,21 +361,11 @@ class Frequencies:
 class SiteTable:
     """Growing hash tables of sites and chromosome names, filled by compiled loops.
 
-    Parameters
-    ----------
-    stranded : bool
-        Count the strands apart; else their counts take no memory.
-
-    Attributes
-    ----------
-    state : int64, shape (STATE_SIZE,)
-        See `f5py.site_frequencies.table_reader`.
-    sites, names
-        Replaced by larger ones by `make_room`.
+    `state` is as in `f5py.site_frequencies.table_reader`; `make_room` replaces `sites` and `names`. Counts of the
+    reverse strand take no memory unless `stranded`.
     """
 
     def __init__(self, stranded: bool = False) -> None:
-
         self.stranded = stranded
         n = _FIRST_ENTRIES
         self.state = np.zeros(reading.STATE_SIZE, np.int64)

@@ -125,12 +125,7 @@ def decimal(text, start, end):
 class TableReader:
     """Reader of a tab-separated table for a compiled loop, in chunks of whole lines.
 
-    Parameters
-    ----------
-    source : binary file
-        Positioned after the header.
-    header : bytes
-        Repeated header lines are skipped, so that tables may be joined with ``cat``.
+    `source` is behind the header; repeated header lines are skipped, so that tables may be joined with ``cat``.
     """
 
     def __init__(self, source: BinaryIO, header: bytes, name: Place, state: NDArray[np.int64]) -> None:
@@ -171,15 +166,9 @@ class TableReader:
     ) -> None:
         """Read to the end.
 
-        Parameters
-        ----------
-        loop : function of the text, the size of its whole lines, and a number or None
-            Processes lines from ``state[AT]`` on; returns `DONE`, `FULL` or `UNUSUAL`. The number, of the first of
-            these lines, comes from `judge`.
-        make_room : function of the size of the text
-            Called after `FULL`.
-        judge : function of a line
-            Called for `UNUSUAL` lines: raises, or returns the number that the loop could not parse.
+        `loop` processes the whole lines of a text, of some size, from ``state[AT]`` on, and returns `DONE`, `FULL` or
+        `UNUSUAL`. `make_room` is called after `FULL` with the size; `judge` with an unusual line, which it rejects, or
+        parses the number that the loop gets as its third argument.
         """
         padding = PADDING + 1  # one for a missing last newline
         buffer = bytearray(chunk_size + padding)

@@ -232,8 +232,10 @@ def test_reads_are_ordered_by_their_mean():
 
 
 def test_calls_of_a_read_in_one_cell_are_counted():
-    cells = data_of(record("a"), record("b", start=104)).cells(10)
-    assert [part.tolist() for part in cells] == [[0, 0, 1, 1], [1, 2, 1, 2], [1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 0, 1]]
+    read, cell, counts = data_of(record("a"), record("b", start=104)).cells(10)
+    assert read.tolist() == [0, 0, 1, 1]
+    assert cell.tolist() == [1, 2, 1, 2]
+    assert counts.tolist() == [[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 0, 1]]
 
 
 GENES = {

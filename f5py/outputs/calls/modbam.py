@@ -249,12 +249,10 @@ def _put_reference(data, start, letters, out, at):
 
 @exact_kernel
 def tag_records(data, starts, read, tags, replace, shown, out):
-    """Write all records, with their new tags; return their bytes, and the number that keep other tags.
+    """Write all `RawRecords`, with new tags; return their bytes, and the number that keep others.
 
     Parameters
     ----------
-    data, starts, read
-        See `f5py.io.bam.bam_records.RawRecords`.
     replace, shown : bool, tuple
         Drop tags of other programs; replace the read's bases by the reference's, and the reference with its offsets.
     """

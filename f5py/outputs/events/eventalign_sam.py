@@ -93,8 +93,6 @@ def format_cigars(out, offsets, n_rows, event_offsets, row_event, row_position, 
     ----------
     out : uint8
         Filled; of `MAX_OPERATIONS` bytes for each row.
-    n_rows, event_offsets : int64, shape (n,)
-        Number of rows of each read, and its first one; see `f5py.core.batch.Rows`.
     """
     at = 0
     offsets[0] = 0
@@ -139,12 +137,7 @@ class EventalignSam:
     ``sc`` (scale) and ``sh`` (shift). Version 1, nanopolish's, is an alignment of events to k-mers: the query of its
     CIGAR counts events, its reference k-mers, and the tag ``ES`` is the direction of the event numbers. Unlike f5c,
     version 1 supports alignments with skipped reference (N in the CIGAR): it has N there too, and events between the
-    two sides are inserted.
-
-    Parameters
-    ----------
-    header : pysam.AlignmentHeader
-        Of the alignment file. Batches need their records.
+    two sides are inserted. `header` is that of the alignment file. Batches need their records.
     """
 
     def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:

@@ -229,10 +229,7 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
     Parameters
     ----------
     model : tuple
-        k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
-        (float32, shape (n_kmers,), pA).
-    scaled, collapsed : bool
-        See `fill_rows`.
+        k, the letters' codes (uint8, shape (256,)), levels and standard deviations (float32, shape (n_kmers,), pA).
     """
     n_rows, alignments = inputs.rows.n, inputs.alignments
     reference, reference_offsets = alignments.reference, alignments.reference_offsets

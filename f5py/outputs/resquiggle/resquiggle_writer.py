@@ -27,8 +27,6 @@ def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     ----------
     out : uint8
         Filled; of `MAX_ROW` bytes and the name for each k-mer.
-    base_map, events : f5py.core.batch.BaseMap, f5py.core.batch.Events
-        Both with `offsets` of these reads.
     """
     base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
     event_offsets, event_start, event_length = events.offsets, events.start, events.length

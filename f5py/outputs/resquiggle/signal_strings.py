@@ -54,8 +54,6 @@ def write_row_strings(out, offsets, figures, rows, events, reverse, rna):
         Filled; of `MAX_TOKENS` bytes for each row.
     figures : int64, shape (n, N_FIGURES)
         Zero; filled with samples and 0-based k-mers, columns `RAW_START` to `MATCHES`.
-    rows, events
-        With `offsets`, and `n`, of these reads.
     """
     n_rows, row_event, row_position = rows.n, rows.event, rows.position
     event_offsets, event_start, event_length = events.offsets, events.start, events.length
