@@ -14,6 +14,7 @@ from f5py.commands.eventalign import EVENTALIGN
 from f5py.compute.diagnosis import RunCounts
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import fixed_numbers
+from f5py.io.bam.record_ranges import range_sizes
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.disk import working_folder
 from f5py.options.signal_commands import FinishOptions, PlanOptions, RunPartOptions
@@ -103,7 +104,7 @@ def _spread(values: NDArray[np.float64]) -> str:
 def _bytes_of_parts(plan: Plan) -> NDArray[np.int64]:
     """Bytes of the alignment file that each part has, about."""
     total = next((about["bytes"] for path, about in plan.inputs.items() if path == plan.options["bam"]), 0)
-    return plan.ranges.sizes(total)
+    return range_sizes(plan.ranges, total)
 
 
 def _bases_per_byte(plan: Plan) -> float:
@@ -118,8 +119,8 @@ def _bases_per_byte(plan: Plan) -> float:
                 for data, starts, n in chunks:
                     bases = fixed_numbers(data, starts[:n], N_BASES, np.int32).sum()
                     size = os.path.getsize(given["bam"])
-                    if plan.ranges.n_records is not None:
-                        return float(bases) / n * plan.ranges.n_records / size
+                    if (n_records := plan.ranges[-1].end) is not None:
+                        return float(bases) / n * n_records / size
                     return float(bases) / min(size, 1 << 20)
         finally:
             file.close()

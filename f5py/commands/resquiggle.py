@@ -16,7 +16,6 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import FailedRunError, SignalError, UsageError
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.bam.alignments import RecordCounts
-from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_list import ReadList
 from f5py.io.signals import open_any
@@ -155,7 +154,7 @@ def _plan(options: ResquiggleOptions) -> Plan:
     folder = _folder(options)
     if not Plan.is_there(folder):
         inputs = RESQUIGGLE.inputs(options)
-        return Plan.make(folder, RESQUIGGLE.command, options, inputs, RecordRanges.of([]))
+        return Plan.make(folder, RESQUIGGLE.command, options, inputs, [])
     plan = Plan.load_same(folder, RESQUIGGLE.command, options)
     console.info("plan", f"{len(plan.done())} parts of {READS_PER_PART} reads are done; going on with the others")
     return plan

@@ -57,8 +57,6 @@ def fill_table(names, name_begin, name_end, table):
     ----------
     names, name_begin, name_end : uint8, int64, int64
         Row i of n is named ``names[name_begin[i]:name_end[i]]``.
-    table : int64, shape (2 ** m,)
-        Filled with rows.
     """
     n = 0
     for row in range(name_begin.shape[0]):

@@ -143,7 +143,6 @@ def copy_samples(queue, reads, stored, places, samples):
 
     Parameters
     ----------
-    stored : f5py.core.batch.StoredSamples
     places : int64
         Offset of each of the `reads` in `samples`.
     """

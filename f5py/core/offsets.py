@@ -51,6 +51,16 @@ def gather_slices(
     return out, offsets
 
 
+def merge_intervals(
+    begins: NDArray[np.int64], ends: NDArray[np.int64], gap: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merge intervals, sorted by `begins`, that overlap or are at most `gap` apart."""
+    reach = np.maximum.accumulate(ends)
+    is_apart = np.ones(len(begins), np.bool_)
+    is_apart[1:] = begins[1:] > reach[:-1] + gap
+    return begins[is_apart], reach[np.roll(is_apart, -1)]
+
+
 def rounds_of_reads(offsets: NDArray[np.int64], most: int, n_reads: int) -> Iterator[tuple[int, int]]:
     """Divide reads in order into rounds of limited size; (i, i) for a read that is too long."""
     first, n = 0, len(offsets) - 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import merge_intervals
 from f5py.errors import F5pyError, InputFileError
 from f5py.messages.console import NO_LAST_LINE_END, input_warning
 
@@ -17,15 +18,9 @@ _END = 2**31 - 1
 class Windows:
     """Disjoint, sorted half-open intervals on contigs.
 
-    Parameters
-    ----------
-    intervals : list of (int, int, int)
-        Contig index, 0-based start and exclusive end, in any order, clipped to BAM's largest position, 2**31 - 1.
-    is_region : bool
-        They are a samtools region, which some commands bound differently from a BED file.
-    clips_groups : bool
-        A group of sites belongs to a window only as a whole, otherwise by its start, so that adjacent windows have each
-        group once.
+    They are given in any order: contig index, 0-based start and exclusive end, clipped to BAM's largest position,
+    2**31 - 1. Some commands bound a samtools region differently from a BED file. With `clips_groups` a group of sites
+    belongs to a window only as a whole, otherwise by its start, so that adjacent windows have each group once.
     """
 
     def __init__(
@@ -35,13 +30,9 @@ class Windows:
         self._clips_groups = clips_groups
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
-        # the largest end so far; a contig's first start exceeds those of previous contigs
-        reach = np.maximum.accumulate(sort_keys(contig, end))
-        is_first = np.ones(len(start), np.bool_)
-        is_first[1:] = sort_keys(contig, start)[1:] > reach[:-1]
-        is_last = np.roll(is_first, -1)
-        self._contigs, self._starts, self._ends = contig[is_first], start[is_first], reach[is_last] & _END
-        self._start_places, self._end_places = sort_keys(self._contigs, self._starts), reach[is_last]
+        places = merge_intervals(sort_keys(contig, start), sort_keys(contig, end))
+        self._start_places, self._end_places = places
+        self._contigs, self._starts, self._ends = places[0] >> 32, places[0] & _END, places[1] & _END
 
     @classmethod
     def parse(

@@ -27,7 +27,7 @@ from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import bam_header, chosen_records, record_names
-from f5py.io.bam.record_ranges import RecordRange, RecordRanges
+from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, bgzf_blocks
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.signal_format import Kind
@@ -106,7 +106,7 @@ class _Watch:
             root = Plan.load_same(str(self._folder), recipe.command, kept)
             kept = replace(kept, command_line=str(root.options["command_line"]))
         else:
-            Plan.make(str(self._folder), recipe.command, kept, inputs, RecordRanges.of([]))
+            Plan.make(str(self._folder), recipe.command, kept, inputs, [])
         unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
         self._of_file = replace(kept, **unwatched, bam="-")
         self._done = self._done_before()
@@ -217,7 +217,7 @@ class _Watch:
             plan = Plan.load(folder)
             plan.check_inputs()
         else:
-            plan = Plan.make(folder, self._recipe.command, options, [path], RecordRanges.of([RecordRange(0, None)]))
+            plan = Plan.make(folder, self._recipe.command, options, [path], [RecordRange(0, None)])
         run_parts(options, self._recipe, PartJob(plan, [0], checks_chemistry=not self._done and not is_last))
         counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
@@ -354,7 +354,7 @@ def _plan_folder(options: Any) -> str:
 _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 
 
-def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tuple[int, str, RecordRanges]]:
+def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tuple[int, str, list[RecordRange]]]:
     """Find BAM files that share reads with earlier files and rewrite them with those earlier alignments.
 
     Yield the number of the file, the new BAM file, and its ranges: earlier alignments, and those of the file. Each may
@@ -376,7 +376,7 @@ def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tupl
             yield _write(at, paths, shared, os.path.join(folder, f"{at}.bam"))
 
 
-def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, RecordRanges]:
+def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, list[RecordRange]]:
     with closing(AlignmentFile(paths[at], None, 0, True)) as file:
         header, contigs = file.header, (file.contigs, file.contig_lengths)
         begun = bam_header(header)
@@ -392,7 +392,7 @@ def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[i
         for data, starts, n in _chunks(paths[at]):
             out.write(_compress(data[: starts[n]].tobytes()))
         out.write(END_BLOCK)
-    return (at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
+    return (at, bam, [RecordRange(0, begin), RecordRange(begin, None)])
 
 
 def _check_contigs(path: str, other: str, contigs: tuple[list[str], list[int]]) -> None:

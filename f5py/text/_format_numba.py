@@ -26,31 +26,17 @@ POINT = np.uint8(ord("."))
 #: Most bytes of `append_int`, `write_general`, and `append_fixed` for float32.
 MAX_NUMBER = 48
 
-_WORD_ZERO = np.uint64(0)
-_WORD_ONE = np.uint64(1)
 _SEVEN_DIGITS = 1e7
 _POWERS = 10.0 ** np.arange(16)
 _EIGHT_ZEROS = np.uint64(0x3030303030303030)
 _WORD_POINT = np.uint64(ord("."))
 _TEN_TO_4 = np.uint64(10**4)
 _TEN_TO_8 = np.uint64(10**8)
-_TEN_TO_16 = np.uint64(10**16)
 _HALVES = np.uint64(0x0000007F0000007F)
 _QUARTERS = np.uint64(0x000F000F000F000F)
 _PER_10000 = np.uint64(3518437209)  # x * 3518437209 >> 45 is x // 10**4 for x < 2**32
 _PER_100 = np.uint64(10486)  # x * 10486 >> 20 is x // 100 for x < 10**4
 _PER_10 = np.uint64(103)  # x * 103 >> 10 is x // 10 for x < 100
-_TEN = np.uint64(10)
-_HUNDRED = np.uint64(100)
-_LOWEST_BYTE = np.uint64(0xFF)
-_BITS_8 = np.uint64(8)
-_BITS_10 = np.uint64(10)
-_BITS_16 = np.uint64(16)
-_BITS_20 = np.uint64(20)
-_BITS_32 = np.uint64(32)
-_BITS_45 = np.uint64(45)
-_BITS_56 = np.uint64(56)
-_BITS_63 = np.uint64(63)
 
 
 @exact_inner
@@ -75,19 +61,19 @@ def append_fixed(out, at, value, decimals):
 @exact_inner
 def eight_digits(value):
     """Split a uint64 below 10**8 into eight digits, bytes 0 to 9, the first in the lowest byte."""
-    high = (value * _PER_10000) >> _BITS_45
-    fours = high | (value - high * _TEN_TO_4) << _BITS_32
-    hundreds = ((fours * _PER_100) >> _BITS_20) & _HALVES
-    twos = ((fours - hundreds * _HUNDRED) << _BITS_16) | hundreds
-    tens = ((twos * _PER_10) >> _BITS_10) & _QUARTERS
-    return tens | (twos - tens * _TEN) << _BITS_8
+    high = (value * _PER_10000) >> np.uint64(45)
+    fours = high | (value - high * _TEN_TO_4) << np.uint64(32)
+    hundreds = ((fours * _PER_100) >> np.uint64(20)) & _HALVES
+    twos = ((fours - hundreds * np.uint64(100)) << np.uint64(16)) | hundreds
+    tens = ((twos * _PER_10) >> np.uint64(10)) & _QUARTERS
+    return tens | (twos - tens * np.uint64(10)) << np.uint64(8)
 
 
 @exact_inner
 def int_word(value):
     """Format a uint64 below 10**8; also return its number of characters."""
     digits = eight_digits(value)
-    leading = lowest_bit(digits | _WORD_ONE << _BITS_56) >> 3
+    leading = lowest_bit(digits | np.uint64(1) << np.uint64(56)) >> 3
     return (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading), 8 - leading
 
 
@@ -103,7 +89,7 @@ def _write_large(at, value):
     """Write a uint64 from 10**8 on."""
     high = value // _TEN_TO_8
     if high >= _TEN_TO_8:
-        higher = value // _TEN_TO_16
+        higher = value // np.uint64(10**16)
         at = _write_small(at, higher)
         store_word(at, eight_digits(high - higher * _TEN_TO_8) | _EIGHT_ZEROS)
         at += 8
@@ -137,11 +123,11 @@ def fixed_word(magnitude, decimals):
     # A rounded product is at a tie or on its correct side.
     usual = (rounded < _SEVEN_DIGITS) & (abs(scaled - rounded) != 0.5)
     digits = eight_digits(np.uint64(np.int64(rounded if usual else 0.0)))
-    leading = lowest_bit(digits | _WORD_ONE << np.uint64(8 * (7 - decimals))) >> 3
+    leading = lowest_bit(digits | np.uint64(1) << np.uint64(8 * (7 - decimals))) >> 3
     word = (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading)
     shift = np.uint64(8 * (8 - decimals - leading))
-    whole = word & ((_WORD_ONE << shift) - _WORD_ONE)
-    fraction = (word >> shift) << (shift + _BITS_8)
+    whole = word & ((np.uint64(1) << shift) - np.uint64(1))
+    fraction = (word >> shift) << (shift + np.uint64(8))
     return whole | _WORD_POINT << shift | fraction, 9 - leading if usual else 0
 
 
@@ -154,7 +140,7 @@ def fixed_words(values, n, decimals, words, lengths, signs):
     for i in range(n):
         value = np.float64(values[i])
         words[i], lengths[i] = fixed_word(abs(value), decimals)
-        signs[i] = np.int64(bits_of(value) >> _BITS_63) | (value != value)
+        signs[i] = np.int64(bits_of(value) >> np.uint64(63)) | (value != value)
 
 
 @exact_inner
@@ -163,7 +149,7 @@ def int_words(values, n, words, lengths):
     for i in range(n):
         value = np.uint64(values[i])
         usual = value < _TEN_TO_8
-        words[i], length = int_word(value if usual else _WORD_ZERO)
+        words[i], length = int_word(value if usual else np.uint64(0))
         lengths[i] = length if usual else 0
 
 
@@ -174,7 +160,7 @@ def write_fixed(at, value, decimals):
     if n == 0:
         return write_fixed_long(at, value, np.int64(decimals))
     store_byte(at, MINUS)
-    at += np.int64(bits_of(value) >> _BITS_63)
+    at += np.int64(bits_of(value) >> np.uint64(63))
     store_word(at, word)
     return at + n
 
@@ -225,7 +211,7 @@ def _write_significant(at, digits, exponent):
         if i == n_whole:
             store_byte(at, POINT)
             at += 1
-        store_byte(at, np.uint8(text & _LOWEST_BYTE))
-        text >>= _BITS_8
+        store_byte(at, np.uint8(text & np.uint64(0xFF)))
+        text >>= np.uint64(8)
         at += 1
     return at

@@ -26,17 +26,10 @@ def read_rows(
 ) -> Iterator[Any]:
     """Parse tab-separated rows, given as whole lines without the header, into `pyarrow.Table`.
 
-    pyarrow's own stream reader is not used: its thread may outlive an error and crash the interpreter at exit. Raises
-    `InputFileError` for a wrong number of columns or a value of the wrong type.
-
-    Parameters
-    ----------
-    shown : str
-        Name of the table, for messages.
-    types : mapping of str to pyarrow.DataType
-        Of the `wanted` columns; missing ones are skipped.
-    null_values : sequence of str
-        Texts for a missing number.
+    pyarrow's own stream reader is not used: its thread may outlive an error and crash the interpreter at exit. The
+    `types` are those of the `wanted` columns, of which missing ones are skipped. `null_values` stand for a missing
+    number. Raises `InputFileError`, with `shown` as the table's name, for a wrong number of columns or a value of the
+    wrong type.
     """
     import pyarrow
     import pyarrow.csv

@@ -107,14 +107,9 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     """Parquet file, compressed with zstd, written as a sequence of tables; a context manager.
 
     The file depends on the rows only, not on their division into tables: row groups have equal sizes, and dictionaries
-    have their values in order of first occurrence. A thread encodes the groups. `out` stays open.
-
-    Parameters
-    ----------
-    encodings : mapping of str to str, optional
-        Encodings of columns; others get a dictionary where that is smaller.
-    ranges_of : sequence of str, optional
-        Columns with minimum and maximum per row group; all by default.
+    have their values in order of first occurrence. A thread encodes the groups. `out` stays open. Columns without one
+    of the `encodings` get a dictionary where that is smaller. `ranges_of`, by default all, are the columns with minimum
+    and maximum per row group.
     """
 
     def __init__(
@@ -244,9 +239,6 @@ RowTarget = BinaryIO | Callable[[Any], None]
 def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowTables | ParquetOutput:
     """Make a sink for a Parquet file or, if `out` is a function, one that calls it with tables."""
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
-
-
-_ROWS_AT_ONCE = 1 << 16
 
 
 def write_table(table: Any, output: str, n_threads: int = 1) -> None:

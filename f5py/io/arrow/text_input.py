@@ -57,17 +57,10 @@ def open_bytes(
     The content decides the compression; ``-`` is standard input. There is a warning if the last line has no end, unless
     the text is FASTQ, where records show truncation.
 
-    Raises `InputFileError` if the file cannot be opened or, while reading, is damaged, truncated, has NUL bytes or has
-    changed; `MissingDependencyError` if decompression needs a package.
-
-    Parameters
-    ----------
-    advance : function, optional
-        Called with the bytes of the file read since its last call.
-    beginning : bytes, optional
-        Bytes already read from standard input; see `beginning_of_input`.
-    zeros : bool
-        Accept NUL bytes, which the caller refuses.
+    `advance` gets the bytes of the file read since its last call. `beginning` has been read from standard input, see
+    `beginning_of_input`. With `zeros` the caller refuses NUL bytes. Raises `InputFileError` if the file cannot be
+    opened or, while reading, is damaged, truncated, has NUL bytes or has changed; `MissingDependencyError` if
+    decompression needs a package.
     """
     shown = display_name(path)
     try:

@@ -25,15 +25,14 @@ IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 _CG, _PI, _SP, _NS = (np.uint16(name[0] + 256 * name[1]) for name in (b"CG", b"pi", b"sp", b"ns"))
 #: Types of tags' values.
-_TYPE_INT8 = np.uint8(ord("c"))
-_TYPE_UINT8 = np.uint8(ord("C"))
-_TYPE_INT16 = np.uint8(ord("s"))
-_TYPE_UINT16 = np.uint8(ord("S"))
-_TYPE_INT32 = np.uint8(ord("i"))
 _TYPE_UINT32 = np.uint8(ord("I"))
+_TYPE_FLOAT = np.uint8(ord("f"))
 _TYPE_TEXT = np.uint8(ord("Z"))
 _TYPE_HEX = np.uint8(ord("H"))
 _TYPE_ARRAY = np.uint8(ord("B"))
+
+#: Of the letters of signed types.
+_LOWER_CASE = np.uint8(32)
 
 
 def _sizes(*sizes: tuple[bytes, int]) -> NDArray[np.uint8]:
@@ -90,8 +89,6 @@ def list_records(data, n_contigs, starts):
 
     Parameters
     ----------
-    data : uint8
-        From the beginning of a record on.
     starts : int64
         Large enough for all.
     """
@@ -122,7 +119,7 @@ def list_records(data, n_contigs, starts):
 
 @exact_kernel
 def classify(data, starts, n, wanted, name_table, kinds, rows):
-    """Classify `n` records and look up the kept ones in the read index.
+    """Classify `n` records, `KEPT` or rejected for a reason, and look up the kept ones in the read index.
 
     Parameters
     ----------
@@ -130,8 +127,6 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
         Least mapping quality, and whether to keep secondary and supplementary records.
     name_table : tuple of arrays
         Of a `f5py.core.names.NameTable`.
-    kinds : uint8
-        `KEPT` or the reason of the rejection.
     rows : int64
         -1 for records that are rejected or not in the index.
     """
@@ -168,8 +163,6 @@ def size_of_value(data, at, kind, end):
     ----------
     kind : uint8
         Its type, as a letter.
-    end : int
-        Of the record.
     """
     size = np.int64(_SIZES[kind])
     if size > 0:
@@ -248,20 +241,14 @@ def integer_of(data, value, missing):
     if value < 0:
         return np.int64(missing)
     kind = data[value]
-    at = value + 1
-    if kind == _TYPE_INT8:
-        return np.int64(np.int8(data[at]))
-    if kind == _TYPE_UINT8:
-        return np.int64(data[at])
-    if kind == _TYPE_INT16:
-        return np.int64(np.int16(unsigned16(data, at)))
-    if kind == _TYPE_UINT16:
-        return np.int64(unsigned16(data, at))
-    if kind == _TYPE_INT32:
-        return signed32(data, at)
-    if kind == _TYPE_UINT32:
-        return signed32(data, at) & 0xFFFFFFFF
-    return np.int64(missing)
+    size = np.int64(_NUMBER_SIZES[kind])
+    if size == 0 or kind == _TYPE_FLOAT:
+        return np.int64(missing)
+    number = np.int64(0)
+    for i in range(size):
+        number |= np.int64(data[value + 1 + i]) << (8 * i)
+    is_signed = kind & _LOWER_CASE != 0
+    return number - (np.int64(1) << (8 * size)) if is_signed and number >> (8 * size - 1) else number
 
 
 @exact_kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -34,7 +34,7 @@ from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.bam_records import chosen_records, encode_chunks, record_chunks, record_names, segments_of
 from f5py.io.bam.opening import error_reason, open_alignments
-from f5py.io.bam.record_ranges import RecordRange, RecordRanges, is_mapped_at, range_file, split_records, window_chunks
+from f5py.io.bam.record_ranges import RecordRange, is_mapped_at, number_ranges, range_file, split_records, window_chunks
 from f5py.io.bytes.file_state import FileState, changed_file_error
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList
@@ -44,26 +44,6 @@ from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
-
-
-class RecordCursor:
-    """Iterator of record ranges by record numbers; a range before the current position restarts the file."""
-
-    def __init__(self) -> None:
-        self._records: Iterator[pysam.AlignedSegment] = iter(())
-        self._at: int | None = None  # number of the next record
-
-    def between(
-        self, within: RecordRange, visit: Callable[[], Iterator[pysam.AlignedSegment]]
-    ) -> Iterator[pysam.AlignedSegment]:
-        """Yield the records of a range; `visit` iterates all. Raises `OSError` if the file is damaged."""
-        if self._at is None or self._at > within.begin:
-            self._records, self._at = visit(), 0
-        for _ in islice(self._records, within.begin - self._at):
-            self._at += 1
-        for record in self._records if within.end is None else islice(self._records, within.end - within.begin):
-            self._at += 1
-            yield record
 
 
 @dataclass
@@ -98,20 +78,10 @@ class RecordCounts:
 
 
 class AlignmentFile:
-    """Records of an alignment file that pass the filters, in file order.
+    """Records of a SAM, BAM or CRAM file that pass the filters, in file order.
 
-    Raises `InputFileError` if the file cannot be read or is truncated.
-
-    Parameters
-    ----------
-    path : str
-        SAM, BAM or CRAM; ``-`` is standard input, of which `beginning` has been read.
-    reference_path : str or None
-        FASTA file to decode CRAM.
-    chosen : ReadList, optional
-        The only reads to visit.
-    n_threads : int
-        For decompression.
+    The path ``-`` is standard input, of which `beginning` has been read. The reference decodes CRAM. Only `chosen`
+    reads are visited. `n_threads` decompress. Raises `InputFileError` if the file cannot be read or is truncated.
     """
 
     def __init__(
@@ -134,7 +104,8 @@ class AlignmentFile:
         self._reference_path = reference_path
         self._is_index_checked = False
         self._index: BamIndex | None = None
-        self._cursor = RecordCursor()
+        self._records: Iterator[pysam.AlignedSegment] = iter(())
+        self._at: int | None = None  # number of the next one of these records
         self.min_mapq = min_mapq
         self.secondary = secondary
         self.supplementary = supplementary
@@ -262,7 +233,7 @@ class AlignmentFile:
             elif windows is not None or self.is_pipe or not self._file.is_bam:
                 records = self._visit(windows)
                 if within is not None:
-                    records = self._cursor.between(within, lambda: self._from_beginning(windows))
+                    records = self._between(within, windows)
                 yield from encode_chunks(records, self.header, at_most)
             else:
                 begin, end, _ = within or RecordRange(0, None)
@@ -275,7 +246,7 @@ class AlignmentFile:
         if self._state is not None:
             self._state.check()
 
-    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
+    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> list[RecordRange]:
         """Split the records into ranges for `chunks`; see `f5py.io.bam.record_ranges.split_records`.
 
         With `are_numbered`, and for SAM and CRAM, all records are visited to count them. Raises `InputFileError` if the
@@ -287,7 +258,7 @@ class AlignmentFile:
             self.check_index()
         if not self._file.is_bam:
             try:
-                ranges = RecordRanges.of_numbers(sum(1 for _ in self._from_beginning(windows)), n_parts)
+                ranges = number_ranges(sum(1 for _ in self._from_beginning(windows)), n_parts)
             except OSError as problem:
                 raise self._damaged(problem) from None
             return ranges if self.chosen is None else self._numbered(ranges, windows)
@@ -304,13 +275,13 @@ class AlignmentFile:
             raise self._damaged(problem) from None
         return self._numbered(ranges, windows) if are_numbered else ranges
 
-    def _numbered(self, ranges: RecordRanges, windows: Windows | None) -> RecordRanges:
-        first_records, n_visited = [], 0
+    def _numbered(self, ranges: list[RecordRange], windows: Windows | None) -> list[RecordRange]:
+        numbered, n_visited = [], 0
         for one in ranges:
-            first_records.append(n_visited)
+            numbered.append(one._replace(first_record=n_visited))
             with closing(self.chunks(windows, within=one)) as chunks:
                 n_visited += sum(n for _, _, n in chunks)
-        return ranges.numbered(first_records)
+        return numbered
 
     def _damaged(self, problem: OSError) -> InputFileError:
         if self._state is not None and self._state.has_changed():
@@ -342,6 +313,15 @@ class AlignmentFile:
                     if kinds[i] == KEPT or left_out:
                         yield n_before + i if kinds[i] == KEPT else -1, record
                 n_before += n
+
+    def _between(self, within: RecordRange, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        """Yield the records of a range by number; one before the current position restarts the file."""
+        if self._at is None or self._at > within.begin:
+            self._records, self._at = self._from_beginning(windows), 0
+        for record in islice(self._records, None if within.end is None else max(within.end - self._at, 0)):
+            self._at += 1
+            if self._at > within.begin:
+                yield record
 
     def _from_beginning(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         with closing(self.reopened()) as file:

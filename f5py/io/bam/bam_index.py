@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,8 +33,8 @@ _BAI_SHIFT = 14
 _MOST_DEPTH, _MOST_SHIFT = 10, 31
 #: No record.
 _NOWHERE = np.uint64(2**64 - 1)
-#: In a .bai: the bin with counts, and bytes before the first contig.
-_COUNTS, _BAI_HEADER_SIZE = 37450, 8
+#: The bin with counts of a .bai.
+_COUNTS = 37450
 
 
 class IndexScan(NamedTuple):
@@ -142,21 +141,26 @@ def _scan_bins(data, at, depth, file_size, contig, scan):
 
 
 @exact_kernel
-def scan_bai(data, file_size, scan):
-    """Check and scan a .bai; return whether it can be of a BAM file of that size.
+def scan_contigs(data, at, depth, file_size, scan):
+    """Check and scan the contigs of an index; return whether it can be of a BAM file of that size.
 
     Parameters
     ----------
+    at : int
+        Offset of the first contig.
+    depth : int
+        Levels of a decompressed .csi below the first; -1 for a .bai.
     scan : IndexScan
         Filled.
     """
     size = data.shape[0]
-    at = np.int64(_BAI_HEADER_SIZE)
     for contig in range(scan.first.shape[0]):
-        at = _scan_bins(data, at, -1, file_size, contig, scan)
-        if at < 0 or at + 4 > size:
+        at = _scan_bins(data, at, depth, file_size, contig, scan)
+        if at < 0:
             return False
-        n_intervals = signed32(data, at)
+        if depth >= 0:
+            continue
+        n_intervals = signed32(data, at) if at + 4 <= size else np.int64(-1)
         at += 4
         if n_intervals < 0 or n_intervals > (size - at) // 8:
             return False
@@ -166,25 +170,6 @@ def scan_bai(data, file_size, scan):
             at += 8
             if offset != 0:  # else a window without records
                 _add_entry(contig, stretch, offset, scan)
-    return at in (size, size - 8)
-
-
-@exact_kernel
-def scan_csi(data, at, depth, file_size, scan):
-    """Check and scan the contigs of a decompressed .csi; see `scan_bai`.
-
-    Parameters
-    ----------
-    at : int
-        Offset of the first contig.
-    depth : int
-        Levels below the first.
-    """
-    size = data.shape[0]
-    for contig in range(scan.first.shape[0]):
-        at = _scan_bins(data, at, depth, file_size, contig, scan)
-        if at < 0:
-            return False
     return at in (size, size - 8)
 
 
@@ -256,7 +241,7 @@ def read_index(path: str, bam_path: str) -> BamIndex:
         places = np.unique(index.scan.starts)
         n_places = min(_PLACES if ranged_file(bam_path) is None else _REMOTE_PLACES, len(places))
         chosen = places[np.unique(np.linspace(0, len(places) - 1, n_places).astype(np.int64))]
-        if not all(_are_block_starts(bam_path, chosen[chosen < size])):
+        if not are_block_starts(bam_path, chosen[chosen < size]):
             raise damaged
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read ({problem.strerror}); run: samtools index {bam_path}") from None
@@ -271,9 +256,8 @@ def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
         except (OSError, EOFError, zlib.error):
             return None
     data = np.frombuffer(bytearray(content), np.uint8)
-    is_bai = content.startswith(_BAI_MAGIC)
-    shift, depth, begin = _BAI_SHIFT, 0, 4
-    if not is_bai:
+    shift, depth, begin = _BAI_SHIFT, -1, 4
+    if not content.startswith(_BAI_MAGIC):
         shift, depth, n_extra = (int.from_bytes(content[at : at + 4], "little") for at in (4, 8, 12))
         begin = 16 + n_extra
         if not content.startswith(_CSI_MAGIC) or shift > _MOST_SHIFT or depth > _MOST_DEPTH or begin + 4 > len(content):
@@ -282,7 +266,7 @@ def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     if n_contigs > len(content) // 4:
         return None
     scan = IndexScan.empty(n_contigs, len(content))
-    if not (scan_bai(data, bam_size, scan) if is_bai else scan_csi(data, begin + 4, depth, bam_size, scan)):
+    if not scan_contigs(data, begin + 4, depth, bam_size, scan):
         return None
     n_starts, n_entries = scan.sizes.tolist()
     order = np.lexsort((scan.offsets[:n_entries], scan.stretches[:n_entries], scan.contigs[:n_entries]))
@@ -294,16 +278,11 @@ def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     return entries, shift
 
 
-def is_block_start(path: str, place: int) -> bool:
-    """Return whether a block of a BAM file begins at `place`."""
-    return all(_are_block_starts(path, np.array([place])))
-
-
-def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
+def are_block_starts(path: str, places: NDArray[np.int64]) -> bool:
+    """Return whether blocks of a BAM file begin at all of the places."""
     fetch_ranges(path, places, places + len(BLOCK_MAGIC))
     with open(path, "rb", buffering=0) as bam:
-        for place in places.tolist():
-            yield read_at(bam.fileno(), len(BLOCK_MAGIC), place) == BLOCK_MAGIC
+        return all(read_at(bam.fileno(), len(BLOCK_MAGIC), place) == BLOCK_MAGIC for place in places.tolist())
 
 
 def wrong_index_error(path: str, bam_path: str) -> InputFileError:

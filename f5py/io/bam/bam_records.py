@@ -247,35 +247,16 @@ def record_chunks(
     first_bytes: int = READ_BYTES,
     n_threads: int = N_THREADS,
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-    """Yield the records of a BAM file or stream, many at a time.
+    """Yield the records of a BAM file or stream from its current position, many at a time.
 
-    Reads from the current position. Raises `DamagedBlocksError` after the records before the damage, `OSError` for
-    failed reads.
-
-    Parameters
-    ----------
-    skipped : int, optional
-        Bytes of text before the first wanted record; the header by default.
-
-    Yields
-    ------
-    data : uint8
-    starts : int64
-        Record i is ``data[starts[i]:starts[i + 1]]``.
-    n : int
-        Number of records, at least one.
+    They are ``data[starts[i]:starts[i + 1]]`` for i below the number that is yielded with these arrays, at least one.
+    `skipped` are the bytes of text before the first record, by default those of the header. Raises
+    `DamagedBlocksError` after the records before the damage, `OSError` for failed reads.
     """
     rest = bytearray()
     is_before = True
-    problem: OSError | None = None
     with closing(inflate_portions(file, first_bytes, n_threads)) as portions:
-        while True:
-            try:
-                portion = next(portions, None)
-            except OSError as damage:
-                portion, problem = None, damage
-            if portion is None:
-                break
+        for portion in portions:
             rest += portion
             if is_before:
                 end = header_end(rest) if skipped is None else skipped
@@ -291,8 +272,6 @@ def record_chunks(
                 yield data, starts, n
             if damaged:
                 raise DamagedBlocksError("a record is damaged")
-    if problem is not None:
-        raise problem
     if rest or is_before:
         raise DamagedBlocksError("the file is truncated")
 

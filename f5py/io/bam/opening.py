@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from f5py.io.bam.bam_index import find_index
@@ -41,22 +42,22 @@ def open_alignments(path: str, reference_path: str | None, pipe: WatchedPipe | N
     import pysam
 
     pysam.set_verbosity(0)  # errors are reported in one line
+    opened = partial(pysam.AlignmentFile, check_sq=False, reference_filename=reference_path)
     if pipe is not None:
         try:
-            return pysam.AlignmentFile(pipe.descriptor, check_sq=False, reference_filename=reference_path)
+            return opened(pipe.descriptor)
         finally:
             pipe.close_descriptor()
     _check_beginning(path)
     name = os.path.abspath(path)  # htslib takes relative names such as http:/x for URLs
     if find_index(path) is None:
-        return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
+        return opened(name)
     with open(path, "rb") as file:
-        number = file.fileno()  # a file object has a name
-        open_alignments = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
-    if not open_alignments.is_bam:  # CRAM beside a BAM index
-        open_alignments.close()
-        return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
-    return open_alignments
+        alignments = opened(file.fileno())  # a file object has a name
+    if alignments.is_bam:
+        return alignments
+    alignments.close()
+    return opened(name)  # CRAM beside a BAM index
 
 
 def _check_beginning(path: str) -> None:

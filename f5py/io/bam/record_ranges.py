@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import BinaryIO, NamedTuple, cast, overload
+from itertools import pairwise
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import merge_intervals, offsets_of
 from f5py.core.windows import Windows
 from f5py.io.bam._bam_numba import CONTIG, signed32
 from f5py.io.bam.bam_blocks import block_places
-from f5py.io.bam.bam_index import BamIndex, is_block_start, wrong_index_error
+from f5py.io.bam.bam_index import BamIndex, are_block_starts, wrong_index_error
 from f5py.io.bam.bam_records import chosen_records, header_size, record_chunks, record_places
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, DamagedBlocksError, bgzf_blocks, first_block
 from f5py.io.remote import ranged_file
@@ -51,59 +52,20 @@ class RecordRange(NamedTuple):
         return self.end is not None and self.end <= self.begin
 
 
-class RecordRanges(Sequence[RecordRange]):
-    """Compact sequence of ranges, of which there may be a hundred thousand.
+def number_ranges(n_records: int, n_parts: int) -> list[RecordRange]:
+    """Split `n_records` of a file other than BAM into about equal ranges."""
+    borders = [n_records * i // n_parts for i in range(n_parts + 1)]
+    return [RecordRange(begin, end, begin) for begin, end in pairwise(borders)]
 
-    The bounds are the fields of `RecordRange`, int64 of shape (n, 3), with -1 for the end of the file.
-    """
 
-    def __init__(self, bounds: NDArray[np.int64]) -> None:
-        self._bounds = bounds
-
-    @classmethod
-    def of(cls, ranges: Iterable[Sequence[int | None]]) -> RecordRanges:
-        bounds = [(begin, -1 if end is None else end, first) for begin, end, first in ranges]
-        return cls(np.array(bounds, np.int64).reshape(-1, 3))
-
-    @classmethod
-    def of_numbers(cls, n_records: int, n_parts: int) -> RecordRanges:
-        """Split `n_records` of a file other than BAM into about equal ranges."""
-        borders = n_records * np.arange(n_parts + 1) // n_parts
-        return cls(np.stack([borders[:-1], borders[1:], borders[:-1]], 1))
-
-    @property
-    def n_records(self) -> int | None:
-        """Number of all records if the bounds are record numbers."""
-        return self[-1].end if len(self) else None
-
-    def sizes(self, n_bytes: int) -> NDArray[np.int64]:
-        """Return about the bytes of each range in a file of `n_bytes`; int64."""
-        begin, end, _ = self._bounds.T
-        if self.n_records is not None:
-            return (end - begin) * n_bytes // max(self.n_records, 1)
-        sizes: NDArray[np.int64] = np.where(end < 0, n_bytes, end >> 16) - (begin >> 16)
-        return np.maximum(sizes, 0)
-
-    def __len__(self) -> int:
-        return len(self._bounds)
-
-    @overload
-    def __getitem__(self, at: int) -> RecordRange: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> RecordRanges: ...
-
-    def __getitem__(self, at: int | slice) -> RecordRange | RecordRanges:
-        if isinstance(at, slice):
-            return RecordRanges(self._bounds[at])
-        begin, end, first_record = self._bounds[at].tolist()
-        return RecordRange(begin, None if end < 0 else end, first_record)
-
-    def numbered(self, first_records: Sequence[int]) -> RecordRanges:
-        """Set the numbers of the ranges' first records."""
-        bounds = self._bounds.copy()
-        bounds[:, 2] = first_records
-        return RecordRanges(bounds)
+def range_sizes(ranges: Sequence[RecordRange], n_bytes: int) -> NDArray[np.int64]:
+    """Return about the bytes of each range of a whole file of `n_bytes`."""
+    n_records = ranges[-1].end if ranges else None
+    if n_records is None:
+        sizes = [max((n_bytes if end is None else end >> 16) - (begin >> 16), 0) for begin, end, _ in ranges]
+    else:
+        sizes = [((end or 0) - begin) * n_bytes // max(n_records, 1) for begin, end, _ in ranges]
+    return np.array(sizes, np.int64)
 
 
 class _RangeFile(io.FileIO):
@@ -152,7 +114,7 @@ def range_file(path: str, end: int | None) -> BinaryIO:
 
 def split_records(
     path: str, n_contigs: int, n_parts: int, index: BamIndex | None = None, windows: Windows | None = None
-) -> RecordRanges:
+) -> list[RecordRange]:
     """Split a BAM file into ranges of about equal file sizes.
 
     The last ones are empty if there are too few bounds. Without an index the file is scanned. With windows, which need
@@ -166,13 +128,9 @@ def split_records(
     if not is_even and (windows is None or size <= _SMALL_FILE):
         spacing = int(extents[:, 1].max() - extents[:, 0].min()) // (_PLACES_PER_RANGE * n_parts)
         borders, _ = _borders(_all_places(path, n_contigs, max(spacing, 1)), extents, n_parts)
-    ranges = np.zeros((n_parts, 3), np.int64)
-    ranges[1 : len(borders) + 1, 0] = borders
-    # too few places: the last border repeats
-    ranges[len(borders) + 1 :, 0] = ranges[len(borders), 0]
-    ranges[:-1, 1] = ranges[1:, 0]
-    ranges[-1, 1] = -1
-    return RecordRanges(ranges)
+    begins = [0, *borders.tolist()]
+    begins += begins[-1:] * (n_parts - len(begins))  # too few places
+    return [RecordRange(begin, end) for begin, end in zip(begins, [*begins[1:], None], strict=True)]
 
 
 def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:
@@ -212,11 +170,7 @@ def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
         found.append((begin >> 16, min(stop + MAX_BLOCK, size)))
     if not found:
         return np.array([[0, size]])
-    begins, stops = np.array(sorted(found), np.int64).T
-    stops = np.maximum.accumulate(stops)
-    is_apart = np.ones(len(begins), np.bool_)
-    is_apart[1:] = begins[1:] > stops[:-1]
-    return np.stack([begins[is_apart], stops[np.roll(is_apart, -1)]], 1)
+    return np.stack(merge_intervals(*np.array(sorted(found), np.int64).T), 1)
 
 
 def _borders(places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int) -> tuple[NDArray[np.int64], bool]:
@@ -262,7 +216,7 @@ def window_chunks(
                 following += 1
                 continue
             place = begin >> 16
-            if not is_block_start(path, place):
+            if not are_block_starts(path, np.array([place])):
                 raise wrong_index_error(index.path, path)
             file.seek(place)
             for data, bounds, n in record_chunks(file, index.n_contigs, begin & 0xFFFF, _FIRST_BYTES):

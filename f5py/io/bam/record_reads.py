@@ -13,7 +13,7 @@ from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, LETTERS, N_BASES, cigar_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
-from f5py.io.reads.read_index import ReadIndex, reads_in_memory
+from f5py.io.reads.read_index import reads_in_memory
 from f5py.jit.c_memory import address_of_data, load_uint16
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
@@ -69,7 +69,6 @@ def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
     ----------
     held : tuple of arrays
         Sequence of each chosen record's read, -1 for the record's own; letters and offsets of these sequences.
-    bases, offsets : uint8, int64
     """
     held_row, held_bases, held_offsets = held
     for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
@@ -165,13 +164,9 @@ class RecordReads:
     def __init__(self, alignments: AlignmentFile, n_threads: int = N_THREADS) -> None:
         self._alignments = alignments
         self._n_threads = n_threads
-        self._held = reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), alignments.name)
+        #: Bases of reads with incomplete records.
+        self.held = reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), alignments.name)
         self._has_searched = alignments.is_pipe
-
-    @property
-    def held(self) -> ReadIndex:
-        """Bases of reads with incomplete records."""
-        return self._held
 
     def first_names(self, n: int) -> list[str]:
         """Return the read names of the first n records; none for a pipe."""
@@ -186,12 +181,7 @@ class RecordReads:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Find the bases of the reads of `n` records, of which the `wanted` ones matter.
 
-        Returns
-        -------
-        lengths : int64, shape (n,)
-            Bases of the read; 0 if unavailable.
-        rows : int64, shape (n,)
-            Row in `held`, or -1: the bases are in the record.
+        Returns their numbers, 0 if unavailable, and their rows in `held`, or -1: they are in the record.
         """
         lengths = whole_lengths_of(data, starts, np.arange(n))
         rows = np.full(n, -1)
@@ -199,10 +189,10 @@ class RecordReads:
         if len(incomplete):
             if not self._has_searched:
                 self._search()
-            found = self._held.index.rows_of(record_names(data, starts, incomplete))
+            found = self.held.index.rows_of(record_names(data, starts, incomplete))
             rows[incomplete] = found
-            if len(self._held):
-                lengths[incomplete] = np.where(found >= 0, self._held.index.length[found], 0)
+            if len(self.held):
+                lengths[incomplete] = np.where(found >= 0, self.held.index.length[found], 0)
         return lengths, rows
 
     def sequences(
@@ -215,7 +205,7 @@ class RecordReads:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the bases of the reads, as sequenced, and their offsets; `rows` as from `look_up`."""
         held_at = np.flatnonzero(rows >= 0)
-        held, held_offsets = self._held.sequences_of(rows[held_at], pool)
+        held, held_offsets = self.held.sequences_of(rows[held_at], pool)
         sizes = whole_lengths_of(data, starts, chosen)
         sizes[held_at] = np.diff(held_offsets)
         held_row = np.full(len(chosen), -1)
@@ -223,7 +213,7 @@ class RecordReads:
         return copy_read_sequences(data, starts, chosen, sizes, (held_row, held, held_offsets), pool)
 
     def close(self) -> None:
-        self._held.close()
+        self.held.close()
 
     def _search(self) -> None:
         """Load the bases of reads with incomplete records."""
@@ -247,7 +237,7 @@ class RecordReads:
             found.append(self.sequences(data, starts, chosen, np.full(len(chosen), -1)))
         bases = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in found)])
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for _, offsets in found)])
-        self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
+        self.held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
 
 def copy_read_sequences(

@@ -32,12 +32,10 @@ def read_stretches(pread, descriptor, starts, offsets, out):
 
     Parameters
     ----------
-    pread, descriptor : int
-        Address of the function, and the file.
+    pread : int
+        Address of the function.
     starts, offsets : int64, shape (n,), shape (n + 1,)
         Of the stretches in the file and in `out`.
-    out : uint8, shape (offsets[n],)
-        Filled.
     """
     address = address_of_data(out)
     for i in range(starts.shape[0]):
@@ -59,11 +57,13 @@ class BlockReader:
         self._descriptor = os.open(path, os.O_RDONLY)
         self._state = FileState(self._descriptor, path)
         try:
-            # a mismatch of the last block shows an index of another file
-            last = self._inflate(len(self._text_at) - 1)
-            self.size = int(self._text_at[-1]) + len(last)
-            after = read_at(self._descriptor, MAX_BLOCK, self._last_end)
-            if after != (END_BLOCK if last else b""):  # some writers list the end block too
+            # a mismatch of the last block, which the index ends before, shows an index of another file
+            text, size = self._block_at(int(self._packed_at[-1]))
+            self._packed_at = np.append(self._packed_at, self._packed_at[-1] + size)
+            self._text_at = np.append(self._text_at, self._text_at[-1] + len(text))
+            self.size = int(self._text_at[-1])
+            after = read_at(self._descriptor, MAX_BLOCK, int(self._packed_at[-1]))
+            if after != (END_BLOCK if text else b""):  # some writers list the end block too
                 raise InputFileError(self._complaint("is truncated, or its .gzi is of another file"))
         except BaseException:
             self.close()
@@ -84,18 +84,16 @@ class BlockReader:
         first = np.searchsorted(self._text_at, begin, side="right") - 1
         last = np.searchsorted(self._text_at, end - 1, side="right") - 1
         blocks = np.unique(elements_of(first, last - first + 1))
-        is_last = blocks + 1 == len(self._text_at)
-        ends = np.where(is_last, self.size, self._text_at[np.where(is_last, 0, blocks + 1)])
-        offsets = offsets_of(ends - self._text_at[blocks])
+        offsets = offsets_of(self._text_at[blocks + 1] - self._text_at[blocks])
         text = self._inflate_at_once(blocks, offsets)
         if text is None:
             text = b"".join(map(self._inflate, blocks.tolist()))
         return np.frombuffer(text, np.uint8), offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate_at_once(self, blocks: NDArray[np.int64], offsets: NDArray[np.int64]) -> bytes | None:
-        """Inflate blocks with texts at `offsets`; None if one is damaged or unusual, or the last of the file."""
-        if not len(blocks) or blocks[-1] + 1 == len(self._packed_at):
-            return None
+        """Inflate blocks with texts at `offsets`; None if one is damaged or unusual."""
+        if not len(blocks):
+            return b""
         starts = self._packed_at[blocks]
         places = offsets_of(self._packed_at[blocks + 1] - starts)
         sizes = np.diff(places)
@@ -116,22 +114,22 @@ class BlockReader:
         return inflate_blocks(packed, int(offsets[-1]))
 
     def _inflate(self, number: int) -> bytes:
-        start = int(self._packed_at[number])
-        is_last = number + 1 == len(self._packed_at)
-        listed = MAX_BLOCK if is_last else int(self._packed_at[number + 1]) - start
+        start, end = self._packed_at[number : number + 2].tolist()
+        text, size = self._block_at(start, end - start)
+        if len(text) != self._text_at[number + 1] - self._text_at[number] or size != end - start:
+            raise InputFileError(self._complaint("does not fit its .gzi"))
+        return text
+
+    def _block_at(self, start: int, n_bytes: int = MAX_BLOCK) -> tuple[bytes, int]:
+        """Inflate a block of at most `n_bytes`; return its text and size."""
         with blamed_on(self.path):
-            data = read_at(self._descriptor, listed, start)
+            data = read_at(self._descriptor, n_bytes, start)
         if not is_bgzf(data):
             raise InputFileError(self._complaint("has no block where its .gzi says"))
         try:
-            text, size = first_block(data)
+            return first_block(data)
         except DamagedBlocksError as problem:
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
-        if is_last:
-            self._last_end = start + size
-        elif len(text) != self._text_at[number + 1] - self._text_at[number] or size != listed:
-            raise InputFileError(self._complaint("does not fit its .gzi"))
-        return text
 
     def _complaint(self, what: str) -> str:
         return f"{self.path}: {what}; run f5py index again"

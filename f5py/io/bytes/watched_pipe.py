@@ -13,14 +13,8 @@ class WatchedPipe:
     """Forward a non-seekable stream and check for the BGZF end block.
 
     Libraries do not notice a writer's death between two blocks. `beginning` has been read from the stream before; ``-``
-    is standard input. Raises `OSError` if it cannot be opened.
-
-    Attributes
-    ----------
-    descriptor : int
-        Pipe with the same bytes, for the library.
-    problem : OSError or None
-        After the end: the reason for an incomplete stream.
+    is standard input. The library reads the pipe `descriptor`. After the end, `problem` is the reason for an incomplete
+    stream. Raises `OSError` if it cannot be opened.
     """
 
     def __init__(self, path: str, beginning: bytes = b"") -> None:

@@ -54,30 +54,16 @@ def temporary_folder(prefix: str, beside: str | os.PathLike[str] | None = None) 
     for name in os.listdir(where):
         if name.startswith(prefix):
             _remove_if_left(os.path.join(where, name))
-    folder, lock = _locked_folder(prefix, beside)
+    hidden = tempfile.mkdtemp(prefix=f".{prefix}", dir=where)  # until it is locked
+    lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with suppress(OSError):  # file systems without locks
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = os.path.join(where, os.path.basename(hidden)[1:])
+    os.rename(hidden, folder)
     try:
         yield folder
     finally:
         remove_folder(folder)
-        if lock is not None:
-            os.close(lock)
-
-
-def _locked_folder(prefix: str, beside: str | os.PathLike[str] | None) -> tuple[str, int | None]:
-    """Create a folder locked by this process; return it and the lock's descriptor, None without locks."""
-    while True:
-        folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process is removing it
-            os.close(lock)
-            continue
-        except OSError:  # file systems without locks
-            os.close(lock)
-            return folder, None
-        if os.path.isdir(folder):
-            return folder, lock
         os.close(lock)
 
 

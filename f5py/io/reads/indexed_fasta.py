@@ -35,12 +35,10 @@ _SCANNED_BYTES = 1 << 22
 
 @exact_kernel
 def parse_fai(text, name_begin, name_end, columns):
-    """Parse the lines of a ``.fai``; return the 1-based number of the first bad line, or 0.
+    """Parse whole lines of a ``.fai``; return the 1-based number of the first bad line, or 0.
 
     Parameters
     ----------
-    text : uint8
-        Ends with a line end.
     columns : int64, shape (4, n)
         Filled; see `FastaIndex`.
     """
@@ -73,14 +71,12 @@ def parse_fai(text, name_begin, name_end, columns):
 
 @exact_kernel
 def first_wrong_row(text, names, name_begin, name_end, columns):
-    """Return the first row of an index that contradicts `text`, or -1.
+    """Return the first row of an index that contradicts the whole text of a file, or -1.
 
     The line before a sequence's first base must be its header; a line end or the text's end must follow its last base.
 
     Parameters
     ----------
-    text : uint8
-        The whole file, decompressed.
     columns : tuple of int64, shape (n,)
         See `FastaIndex`.
     """
@@ -115,8 +111,6 @@ def list_sequences(queue, sequences, text, headers, index, is_other):
     ----------
     headers : int64, shape (n + 1,)
         Offset of each header, and the text's end.
-    index : tuple of arrays
-        The last arguments of `parse_fai`.
     is_other : bool, shape (1,)
         Set if the lines of a sequence are not of one length but for a shorter last one.
     """
@@ -209,12 +203,10 @@ def letter_table() -> NDArray[np.uint8]:
 
 
 class FastaIndex(NameTable):
-    """Index of a FASTA text by sequence name; the columns, shape (4, n), are the attributes.
+    """Index of a FASTA text by sequence name.
 
-    Attributes
-    ----------
-    length, offset, line_bases, line_width : int64, shape (n,)
-        Bases of a sequence, text offset of the first one, bases and bytes of its lines.
+    The columns, shape (4, n), are the bases of a sequence, the text offset of the first one, bases and bytes of its
+    lines.
     """
 
     def __init__(
@@ -335,14 +327,9 @@ class MappedText(MappedFile, MemoryText):
 
 
 class IndexedFasta(SequenceSource):
-    """Random access to sequences. For one thread at a time.
+    """Random access to sequences of a text, which is closed with this object. For one thread at a time.
 
-    Parameters
-    ----------
-    text : MemoryText or BlockReader
-        Closed with this object.
-    letters : uint8, shape (256,), optional
-        Translation of letters, 0 for invalid ones; `letter_table` by default.
+    `letters`, uint8 of shape (256,), translates letters, invalid ones to 0; by default it is `letter_table`.
     """
 
     def __init__(
@@ -355,18 +342,10 @@ class IndexedFasta(SequenceSource):
     def fetch(
         self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-        """Fetch n stretches. Raises `InputFileError` if the file has changed.
+        """Fetch 0-based, half-open stretches of sequences; return bases, offsets and the wrong stretches.
 
-        Parameters
-        ----------
-        start, end : int64, shape (n,)
-            0-based, half-open, within the sequences.
-
-        Returns
-        -------
-        bases, offsets : uint8, int64
-        wrong : bool, shape (n,)
-            Stretches beyond the file, which are empty, or with invalid characters: the index is of another file.
+        Wrong ones are beyond the file, and empty, or have invalid characters: the index is of another file. Raises
+        `InputFileError` if the file has changed.
         """
         index = self.index
         begin = index.offset[rows] + index._bytes_before(rows, start)

@@ -43,14 +43,9 @@ def _letter_table() -> NDArray[np.uint8]:
 class Reference:
     """An indexed FASTA file; a missing index is made.
 
-    Raises `InputFileError` if the file is unreadable, has none of the contigs, or one with another length.
-
-    Parameters
-    ----------
-    contigs, lengths : sequences
-        From the BAM header. Contigs missing in the FASTA file (`lacks`) cause a warning and must not be used.
-    opened : SequenceSource, optional
-        Sequences of a file that is no FASTA; closed with this object.
+    Contigs of the BAM header that are missing in the FASTA file (`lacks`) cause a warning and must not be used.
+    `opened` are the sequences of a file that is no FASTA; they are closed with this object. Raises `InputFileError` if
+    the file is unreadable, has none of the contigs, or one with another length.
     """
 
     def __init__(self, path: str, contigs: list[str], lengths: list[int], opened: SequenceSource | None = None) -> None:

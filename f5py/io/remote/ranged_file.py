@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from f5py.core.offsets import merge_intervals
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.remote.urls import disk_full_error, pieces
 from f5py.messages import console
@@ -73,12 +74,10 @@ class RangedFiles:
                 wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
             n_before = np.cumsum([end - begin for _, begin, end in wanted]) // _AT_ONCE
             for group in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(n_before)) + 1):
-                self._fetch([wanted[i] for i in group.tolist()], stay)
-
-    def _fetch(self, wanted: Sequence[tuple[RangedFile, int, int]], stay: bool) -> None:
-        found = pieces(self._file_system, [(file.url, file.name, begin, end) for file, begin, end in wanted])
-        for (file, begin, _), piece in zip(wanted, found, strict=True):
-            file.store(begin, piece, stay)
+                some = [wanted[i] for i in group.tolist()]
+                found = pieces(self._file_system, [(file.url, file.name, begin, end) for file, begin, end in some])
+                for (file, begin, _), piece in zip(some, found, strict=True):
+                    file.store(begin, piece, stay)
 
     def close(self) -> None:
         for file in self._files:
@@ -104,11 +103,9 @@ class RangedFile:
         first = np.clip(begins, 0, self.size) // _BLOCK
         after = -(-np.clip(ends, 0, self.size) // _BLOCK)
         order = np.argsort(first, kind="stable")
-        first, after = first[order], np.maximum.accumulate(after[order])
-        is_apart = np.ones(len(first), np.bool_)
-        is_apart[1:] = first[1:] > after[:-1] + _GAP // _BLOCK
+        joined = merge_intervals(first[order], after[order], _GAP // _BLOCK)
         lacking_pieces = []
-        for begin, end in zip(first[is_apart].tolist(), after[np.roll(is_apart, -1)].tolist(), strict=True):
+        for begin, end in np.stack(joined, 1).tolist():
             lacking = begin + np.flatnonzero(~self._has[begin:end])
             if len(lacking):
                 stop = min((int(lacking[-1]) + 1) * _BLOCK, self.size)

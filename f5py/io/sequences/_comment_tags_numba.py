@@ -104,7 +104,6 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
         Encoded names of tags to drop.
     out : uint8
         Large enough for twice the text.
-    offsets : int64, shape (n_reads + 1,)
     left_out : int64, shape (4,)
         Filled: number of invalid tags, read of the first one, its offset in `text`, and number of other fields.
     """

@@ -51,7 +51,7 @@ def _is_text(byte):
 
 @exact_kernel
 def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
-    """Parse whole records at the start of ``text[:n]``.
+    """Parse whole records at the start of ``text[:n]``, up to `max_bases`.
 
     Returns the numbers of reads and bases, the bytes of whole records, and the problem after these.
 
@@ -59,8 +59,6 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
     ----------
     is_last : bool
         The file ends after `n` bytes.
-    max_bases : int
-        Stop after this many bases.
     letters, qualities : uint8, shape (>= n,)
         Filled; for a read without qualities only the first, with 0.
     rows : int64, shape (any, N_COLUMNS)
@@ -192,8 +190,6 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
     ----------
     dropped : uint16
         Encoded tag names.
-    out, offsets : uint8, int64
-        Filled; large enough for the records.
     """
     n = 0
     offsets[0] = 0

@@ -120,22 +120,10 @@ def read_batches(
 ) -> Iterator[ReadRecords]:
     """Yield the reads of files in batches of about `max_bases` bases.
 
-    Raises `InputFileError` if a file is missing, damaged or truncated.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        ``-`` is standard input, FASTA or FASTQ.
-    with_comments : bool
-        Convert comments of FASTQ in the form of SAM tags.
-    reference : str, optional
-        To decode CRAM.
-    advance : function
-        Called with numbers of bytes read.
-    tag_changes : mapping, optional
-        By path of alignment files.
-    for_sam : bool
-        Reject names that begin with @, as SAM header lines do.
+    ``-`` is standard input, FASTA or FASTQ. `with_comments` converts comments of FASTQ in the form of SAM tags, and
+    `reference` decodes CRAM. `advance` gets numbers of bytes read. `tag_changes` are by path of alignment files.
+    `for_sam` rejects names that begin with @, as SAM header lines do. Raises `InputFileError` if a file is missing,
+    damaged or truncated.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0

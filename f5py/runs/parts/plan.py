@@ -24,7 +24,7 @@ from typing import Any
 
 from f5py import __version__
 from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.atomic_write import is_special, temporary_name
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import remove_folder, sync_to_disk, temporary_folder
@@ -117,7 +117,7 @@ class Plan:
     options: dict[str, Any]  # the values of its options
     inputs: dict[str, dict[str, Any]]  # fingerprints by path
     # one for each part; none if it turns out on the way how many there are, as for ``resquiggle`` and ``--watch``
-    ranges: RecordRanges
+    ranges: list[RecordRange]
     working_folder: str  # the folder that paths are relative to
     fingerprint: str  # checksum of the manifest; parts have it too
     # whether parts must outlive what ends the process, or the machine
@@ -130,7 +130,12 @@ class Plan:
 
     @classmethod
     def make(
-        cls, folder: str, command: str, options: AlignmentOptions, inputs: Iterable[str | None], ranges: RecordRanges
+        cls,
+        folder: str,
+        command: str,
+        options: AlignmentOptions,
+        inputs: Iterable[str | None],
+        ranges: list[RecordRange],
     ) -> Plan:
         """Write a plan into a folder, which is created if missing.
 
@@ -324,7 +329,7 @@ class Plan:
             )
 
 
-def _encode_manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
+def _encode_manifest(content: Mapping[str, Any], ranges: list[RecordRange]) -> Iterator[bytes]:
     """Encode a manifest in pieces: a hundred thousand ranges as one text take ten times its size."""
     yield json.dumps(content)[:-1].encode() + b', "ranges": ['
     for i in range(0, len(ranges), _RANGES_AT_A_TIME):
@@ -348,7 +353,7 @@ def _parse_input(inputs: JsonObject, path: str) -> dict[str, Any]:
     }
 
 
-def _parse_ranges(content: JsonObject) -> RecordRanges:
+def _parse_ranges(content: JsonObject) -> list[RecordRange]:
     """Parse the ranges of the parts, None for the end of the file."""
     listed = content.members["ranges"]
     if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
@@ -357,7 +362,7 @@ def _parse_ranges(content: JsonObject) -> RecordRanges:
     array = bounds.integers("ranges", (-1, 3), least=-1)
     if len(array) > MOST_PARTS or array[:, [0, 2]].min(initial=0) < 0:
         raise DamagedValueError("ranges has bounds that no part has")
-    return RecordRanges(array)
+    return [RecordRange(begin, None if end < 0 else end, first) for begin, end, first in array.tolist()]
 
 
 def _spell(option: Option | None, name: str) -> str:
