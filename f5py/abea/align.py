@@ -188,11 +188,6 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     """Align the events of one read to its k-mers and fill `event_map`.
 
     Returns `ALIGNED` or the cause of rejection, the number of pairs, and the largest minus the smallest aligned event.
-
-    Parameters
-    ----------
-    event_mean : float32, shape (n_events,)
-    kmer_rank : int32, shape (n_kmers,)
     """
     _, level_mean, level_stdv, ln_stdv = model
     first_event, last_event, pairs = event_map

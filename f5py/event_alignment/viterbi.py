@@ -81,13 +81,8 @@ class BlockEmissions(NamedTuple):
 def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     """Fill the table; return whether it has a path.
 
-    Parameters
-    ----------
-    events : float32, shape (MARGIN + n_events + MARGIN,)
-        Means, last event first; the margins are any finite numbers.
-    transitions : float32, shape (8,)
-    scratch : float32, shape (SCRATCH,)
-    words : uint16, shape (words_needed(n_events, n_kmers),)
+    `events` are means, last event first, between `MARGIN` unused finite numbers. Sizes of the others are 8, `SCRATCH`
+    and `words_needed`.
     """
     level, stdv, constant = emissions
     stay = simd.splat(transitions[STAY])
