@@ -126,8 +126,8 @@ class MethylationStage(AlignmentStage):
             ratio = batch.calls.methylated[calls] - batch.calls.unmethylated[calls]
         counts.results += len(ratio)
         counts.covered_sites += batch.covered_sites
-        counts.methylated += np.count_nonzero(ratio >= threshold)
-        counts.unmethylated += np.count_nonzero(ratio <= -threshold)
+        counts.methylated += int(np.count_nonzero(ratio >= threshold))
+        counts.unmethylated += int(np.count_nonzero(ratio <= -threshold))
 
 
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:
