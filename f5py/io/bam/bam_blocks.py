@@ -37,15 +37,15 @@ def inflate_portions(
 
 
 def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the file offset and text offset of each block; raise as `inflate_portions`."""
-    places, sizes = [file.tell()], [0]
+    """Return offsets of blocks, and the end, in the file and in its text; raise as `inflate_portions`."""
+    places, sizes = [file.tell()], []
     for _, blocks, problem in block_portions(file, READ_BYTES):
         if problem is not None:
             raise problem
         begin = places[-1]
         places += [begin + end for _, end, _ in blocks]
         sizes += [n_text for _, _, n_text in blocks]
-    return np.array(places[:-1], np.int64), offsets_of(sizes[1:])[:-1]
+    return np.array(places, np.int64), offsets_of(sizes)
 
 
 def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[_Portion]:

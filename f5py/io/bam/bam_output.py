@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bam._bam_numba import list_records
-from f5py.io.bam.bam_blocks import READ_BYTES, block_portions
-from f5py.io.bam.bam_records import bam_header, header_end, record_chunks, segments_of
+from f5py.io.bam.bam_blocks import block_places
+from f5py.io.bam.bam_records import bam_header, header_size, record_chunks, segments_of
 from f5py.io.bam.headers import FIXED_SIZE
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, MAX_BLOCK, DamagedBlocksError, bgzf_blocks, first_block
 from f5py.io.bytes.bgzip_output import BgzipOutput
+from f5py.io.files.output import copy_bytes
 from f5py.io.reads.reference_errors import check_blocks
 from f5py.jit.kernel import exact_kernel
 from f5py.options.output_names import format_of_records, packed_ending
@@ -187,69 +188,33 @@ class RecordOutput:
             raise InputFileError(f"{file.name}: cannot be read: {problem.strerror or problem}") from None
 
     def _append_blocks(self, file: BinaryIO) -> None:
-        place = self._append_until_blocks_meet(file)
-        if place is None:
-            return
+        """Append records until blocks of the file and the output coincide, then the other blocks."""
+        blocks, texts = block_places(file)
+        last = int(np.searchsorted(texts, texts[-1])) - 1  # with text
+        file.seek(0)
+        n_read = header_size(file)
+        file.seek(0)
+        with closing(record_chunks(file, self._header.nreferences, n_read, MAX_BLOCK, 1)) as chunks:
+            for data, starts, n in chunks:
+                self.write(data[: starts[n]])
+                n_read += int(starts[n])
+                met = int(np.searchsorted(texts, n_read - len(self._pending)))
+                if met <= last and texts[met] == n_read - len(self._pending):
+                    break
+            else:
+                return
         # from here on all blocks are equal but the last, which may grow
-        file.seek(place)
-        held = b""
-        for data, blocks, damage in block_portions(file, READ_BYTES):
-            if damage is not None:
-                raise damage
-            ends = [end for _, end, n_text in blocks if n_text]
-            if not ends:  # only the end block
-                continue
-            first, begin = [0, *ends][-2:]
-            try:
-                self._compressor.finish()
-                self._put([held, data[:first]])
-            except OSError as problem:
-                raise self._failure(problem) from problem
-            held = data[first:begin]
-        if held:
-            self._pending[:], _ = first_block(held)
+        file.seek(blocks[met])
+        copy_bytes(file.name, file, int(blocks[last] - blocks[met]), self._put_now)
+        self._pending[:], _ = first_block(file.read(MAX_BLOCK))
 
-    def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
-        """Append records until blocks of the file and the output coincide; return the block's offset, or None."""
-        text = bytearray()  # of the header, then of an incomplete record
-        n_header: int | None = None
-        n_appended = 0  # bytes of records
-        n_read = 0
-        begins: dict[int, int] = {}  # file offsets of blocks by the bytes of records before them
-        place = 0
-        while True:
-            file.seek(place)
-            data = file.read(MAX_BLOCK)
-            if not data:
-                break
-            if n_header is not None:
-                begins[n_read - n_header] = place
-                if len(self._pending) == 0 and not text:
-                    return place
-            piece, size = first_block(data)
-            n_read += len(piece)
-            place += size
-            text += piece
-            if n_header is None:
-                n_header = header_end(text)
-                if n_header is None:
-                    continue
-                del text[:n_header]
-            records = np.frombuffer(bytes(text), np.uint8)
-            starts = np.empty(len(records) // FIXED_SIZE + 2, np.int64)
-            n, damaged = list_records(records, self._header.nreferences, starts)
-            if damaged:
-                raise DamagedBlocksError("a record is damaged")
-            self.write(records[: starts[n]])
-            n_appended += int(starts[n])
-            del text[: starts[n]]
-            met = begins.get(n_appended - len(self._pending))
-            if met is not None:
-                self._pending.clear()
-                return met
-        if text or n_header is None:
-            raise DamagedBlocksError("the file is truncated")
-        return None
+    def _put_now(self, blocks: bytes) -> None:
+        """Write blocks after those that are being compressed."""
+        try:
+            self._compressor.finish()
+            self._put([blocks])
+        except OSError as problem:
+            raise self._failure(problem) from problem
 
     def _put(self, blocks: list[bytes]) -> None:
         # bypasses the file object's buffer, which would retry failed writes on closing

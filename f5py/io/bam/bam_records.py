@@ -28,7 +28,7 @@ from f5py.io.bam._bam_numba import (
 )
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, inflate_portions
 from f5py.io.bam.headers import FIXED_SIZE, TagChanges
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, DamagedBlocksError, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, DamagedBlocksError, bgzf_blocks
 from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
 
@@ -279,7 +279,7 @@ def record_chunks(
 def header_size(file: BinaryIO) -> int:
     """Return the bytes of a BAM header; raise as `f5py.io.bam.bam_blocks.inflate_portions`."""
     text = bytearray()
-    with closing(inflate_portions(file)) as portions:
+    with closing(inflate_portions(file, MAX_BLOCK, 1)) as portions:
         for portion in portions:
             text += portion
             if (end := header_end(text)) is not None:
