@@ -160,16 +160,12 @@ def _region_json(data: RegionData) -> dict[str, Any]:
             "calls": np.bincount(data.marks.read, minlength=len(data.names)).tolist(),
         },
         "position": _compressed(np.diff(data.marks.position[order], prepend=0).astype("<i4")),
-        "probability": _compressed(_quality(data.marks.ratio[order])),
+        # as in the ML tag
+        "probability": _compressed(np.round(256 / (1 + np.exp(-data.marks.ratio[order])) - 0.5).astype(np.uint8)),
     }
     if data.genes is not None:
         shown["genes"] = {name: np.asarray(values, object).tolist() for name, values in data.genes._asdict().items()}
     return shown
-
-
-def _quality(ratio: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Convert log-odds to values of the ML tag."""
-    return np.round(256 / (1 + np.exp(-ratio)) - 0.5).astype(np.uint8)
 
 
 def _compressed(values: NDArray[Any]) -> str:

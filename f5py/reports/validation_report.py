@@ -56,6 +56,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
         ]
         lines += ["", *aligned(header, rows)]
         found = data["reliability"]
+        factor = "" if found["calibration"] == 1.0 else f" and ratios times {found['calibration']:g}"
         rows = [
             [f"{low:.1f}", f"{n:,}", _number(predicted, 3), _number(observed, 3)]
             for low, n, predicted, observed in zip(
@@ -64,7 +65,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
         ]
         lines += [
             "",
-            f"probabilities of methylation with a prior of {found['prior']:g}{_factor(found)}: expected calibration "
+            f"probabilities of methylation with a prior of {found['prior']:g}{factor}: expected calibration "
             f"error {_number(found['expected_calibration_error'])}{_bounds(data, 'expected_calibration_error')}, "
             f"Brier score {_number(found['brier_score'])}",
             *_balanced(data["reliability_balanced"]),
@@ -73,10 +74,6 @@ def text_of(data: dict[str, Any]) -> list[str]:
     if "frequencies" in data:
         lines += ["", *_frequencies(data["frequencies"])] if lines else _frequencies(data["frequencies"])
     return lines
-
-
-def _factor(found: dict[str, Any]) -> str:
-    return "" if found["calibration"] == 1.0 else f" and ratios times {found['calibration']:g}"
 
 
 def _balanced(found: dict[str, Any] | None) -> list[str]:

@@ -262,7 +262,7 @@ def methylation_frequency(
     reader = reading.TableReader(calls, header, name, table.state)
     motif = motif or motif_named("cpg")
     counting = _counting(header, motif, threshold, threshold_per_site, split_groups, stranded, lists=False)
-    listed = _listed_sites(0)
+    listed = SingleSiteCalls.empty(0)
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
@@ -304,7 +304,7 @@ def site_counts(
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
     table = SiteTable()
     state, names = table.state, table.names
-    listed = _listed_sites(_FIRST_LISTED)
+    listed = SingleSiteCalls.empty(_FIRST_LISTED)
     reader = reading.TableReader(calls, header, name, state)
     counting = _counting(header, motif, 0.0, False, True, False, lists=True)
 
@@ -343,11 +343,6 @@ def _counting(
     masks = motif.codes(False).masks, motif.codes(True).masks
     n_columns = header.count(b"\t") + 1 - has_motifs
     return CountingRules(n_columns, name, threshold, per_site, split, stranded, lists, *masks)
-
-
-def _listed_sites(n: int) -> SingleSiteCalls:
-    kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
-    return SingleSiteCalls._make(np.empty(n, kind) for kind in kinds)
 
 
 def check_combinable(motif: Motif) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import f5py.io.bam.modifications.modified_sites as states
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.offsets import offsets_of, used_elements
@@ -49,8 +50,6 @@ def count_modbam(
 
     Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `iterate_sites`.
     """
-    from f5py.io.bam.modifications import modified_sites as states
-
     tags = TagCounts()
     number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)
     reference = None if genome is None else Reference(genome, alignments.contigs, alignments.contig_lengths)
@@ -73,6 +72,11 @@ class SingleSiteCalls(NamedTuple):
     llr: NDArray[np.float64]  # log-likelihood ratio of the site's group, rounded to two decimals
     size: NDArray[np.int32]  # sites in that group
     read: NDArray[np.int64]  # index of the read in its batch; arbitrary for calls of a table
+
+    @classmethod
+    def empty(cls, n: int) -> SingleSiteCalls:
+        """Make arrays to be filled."""
+        return cls._make(np.empty(n, kind) for kind in (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64))
 
 
 class SiteColumns(NamedTuple):
@@ -216,8 +220,7 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
     """List the sites of all calls of a batch, or of those inside `windows`, by read and position."""
     inside = calls_inside(batch, windows)
     n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
-    kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
-    sites = SingleSiteCalls._make(np.empty(n_sites, kind) for kind in kinds)
+    sites = SingleSiteCalls.empty(n_sites)
     n_found = list_call_sites(batch.calls, inside, batch.alignments, motif.codes(False), motif.codes(True), sites)
     if n_found != n_sites:
         raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")

@@ -269,14 +269,8 @@ def tags_of_records(
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
     """Select the tags of some reads; -1 for a read without."""
-    is_there = chosen >= 0
-    if not is_there.any():
-        nothing = np.zeros(len(chosen) + 1, np.int64)
-        return ModificationTags(tags.text[:0], nothing, tags.probability[:0], nothing, nothing[1:])
-    at = np.where(is_there, chosen, 0)
     columns: list[NDArray] = []
     for values, offsets in ((tags.text, tags.text_offsets), (tags.probability, tags.probability_offsets)):
-        sizes = np.where(is_there, np.diff(offsets)[at], 0)
-        columns += gather_slices(values, offsets[:-1][at], sizes)
-    length = np.where(is_there, tags.length[at], 0)
-    return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
+        sizes = np.append(np.diff(offsets), 0)  # the last one is of -1
+        columns += gather_slices(values, offsets[chosen], sizes[chosen])
+    return ModificationTags(columns[0], columns[1], columns[2], columns[3], np.append(tags.length, 0)[chosen])

@@ -44,7 +44,7 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
         header, changes = _merged_header(files)
         header = header_with_program(header, command_line)
         with RecordOutput(out, path, header, n_threads) as joined:
-            is_written = np.zeros(len(shared), np.bool_)
+            is_written = np.zeros(len(shared) + 1, np.bool_)  # the last one is of records in one file
             for source, file, of_file, of_tags in zip(paths, files, keys, changes, strict=True):
                 n_damaged = _write(_changed_chunks(file, of_tags), of_file, shared, is_written, later, joined)
                 _warn_of_damaged(source, n_damaged)
@@ -105,8 +105,7 @@ def _tags_of_later(
     paths: Sequence[str], files: list[AlignmentFile], keys: list[NDArray[np.uint64]], shared: NDArray[np.uint64]
 ) -> ModificationTags:
     """Collect each shared record's tags from all files but its first."""
-    nothing = no_tags()
-    tags = chosen_tags(nothing, np.full(len(shared), -1)) if len(shared) else nothing
+    tags = chosen_tags(no_tags(), np.full(len(shared), -1))
     is_seen = np.zeros(len(shared), np.bool_)
     for path, file, of_file in zip(paths, files, keys, strict=True):
         place = _place(of_file, shared)
@@ -159,13 +158,12 @@ def _write(
         for data, starts, n in chunks:
             place = _place(keys[n_before : n_before + n], shared)
             n_before += n
-            is_new = (place < 0) | ~is_written[place] if len(shared) else np.ones(n, np.bool_)
+            is_new = ~is_written[place]
             here = np.flatnonzero((place >= 0) & is_new)
             is_written[place[here]] = True
             tags, is_damaged = tags_of_records(data, starts, here)
             n_damaged += int(is_damaged.sum())
-            if len(here):
-                tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
+            tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
             read = np.full(n, -1)
             read[here] = np.arange(len(here))
             kept = np.flatnonzero(is_new)

@@ -107,21 +107,15 @@ def write_row_strings(out, offsets, figures, rows, events, reverse, rna):
 
 @dataclass(frozen=True)
 class SignalStrings:
-    """ss strings of n consecutive reads with their ranges."""
+    """ss strings of consecutive reads with their ranges, an element for each."""
 
-    text: NDArray[np.uint8]  # shape (offsets[-1],)
-    # shape (n + 1,): the string of read i is ``text[offsets[i]:offsets[i + 1]]``; reads without k-mers have an empty
-    # one
+    text: NDArray[np.uint8]  # offsets `offsets`; empty for a read without k-mers
     offsets: NDArray[np.int64]
-    # raw_start, raw_end: shape (n,): samples covered, half-open
-    raw_start: NDArray[np.int64]
+    raw_start: NDArray[np.int64]  # samples covered, half-open
     raw_end: NDArray[np.int64]
-    # kmer_start, kmer_end: shape (n,): k-mers covered, half-open: of the reference or of the read. In RNA, which passes
-    # the pore backwards, start is the larger.
-    kmer_start: NDArray[np.int64]
+    kmer_start: NDArray[np.int64]  # k-mers covered, half-open; in RNA, which passes the pore backwards, the larger end
     kmer_end: NDArray[np.int64]
-    # shape (n,): k-mers with samples; 0 for a read that has no string, whose other numbers then mean nothing
-    matches: NDArray[np.int64]
+    matches: NDArray[np.int64]  # k-mers with samples; 0 for a read without string, whose other numbers mean nothing
 
     def __getitem__(self, read: int) -> bytes:
         return self.text[self.offsets[read] : self.offsets[read + 1]].tobytes()
