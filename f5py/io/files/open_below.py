@@ -9,7 +9,7 @@ from pathlib import Path
 from f5py.errors import InputFileError
 
 
-def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int:
+def open_below(folder: Path | str, *names: str) -> int:
     """Open a regular file below a folder; return its descriptor.
 
     The names are those of nested folders, and the file's; the first folder may be a link. Raises `OSError` if the file
@@ -24,7 +24,7 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
             os.close(at)
             at = below
         # opening a pipe would block
-        descriptor = _open_at(names[-1], flags | os.O_NONBLOCK, at)
+        descriptor = _open_at(names[-1], os.O_RDONLY | os.O_NONBLOCK, at)
     finally:
         os.close(at)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from f5py.core.batch import ReadBatch
-from f5py.errors import OutputFileError
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.pipeline.batch_records import Part
 from f5py.runs.parts.plan import PARTS, Plan
+from f5py.runs.parts.text_chain import write_errors
 
 WriteBatch = Callable[[ReadBatch], None]
 
@@ -37,10 +37,8 @@ class Claims:
         return self._folder.name
 
     def __enter__(self) -> Claims:
-        try:
+        with write_errors(self._folder):
             self._folder.mkdir()
-        except OSError as problem:
-            raise _failure(self._folder, problem) from None
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -49,17 +47,12 @@ class Claims:
     def take(self) -> Iterator[int]:
         """Yield parts, each claimed on request."""
         for number in self._numbers:
-            try:
-                os.mkdir(self._folder / str(number))  # of several processes one can
-            except FileExistsError:
-                continue
-            except OSError as problem:
-                raise _failure(self._folder, problem) from None
+            with write_errors(self._folder):
+                try:
+                    os.mkdir(self._folder / str(number))  # of several processes one can
+                except FileExistsError:
+                    continue
             yield number
-
-
-def _failure(folder: Path, problem: OSError) -> OutputFileError:
-    return OutputFileError(f"{folder}: cannot write: {problem.strerror}")
 
 
 def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:

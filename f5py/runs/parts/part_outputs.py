@@ -8,23 +8,23 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.diagnosis import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.instructions import processor_has_fused_sums
 from f5py.outputs.sink import PartFiles, Sinks
 from f5py.pipeline.batch_records import Part
 from f5py.runs.outcome import Outcome
-from f5py.runs.parts.done_part import RECORD, PartRecord, check_processor, file_state, read_part
+from f5py.runs.parts.done_part import RECORD, PartRecord, check_processor, file_state
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain
+from f5py.runs.parts.text_chain import ChainedText, new_chain, write_errors
 
 #: Parts that may wait for the disk.
 _MOST_WAITING = 4
@@ -51,7 +51,7 @@ class PartOutputs:
         self._new_statistics = new_statistics
         self._waiting = parts
         self._current: _OpenPart | None = None
-        self._chain: TextChain | None = None
+        self._chain: BinaryIO | None = None
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
         self._committed: deque[Future[None]] = deque()
         self._started = time.perf_counter()  # of the first part; the next ones begin when the one before is complete
@@ -86,9 +86,9 @@ class PartOutputs:
         self._complete()
         part = self._waiting.popleft()
         if self._chain is None:
-            self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
+            self._chain = new_chain(self._plan.folder)
         folder = self._plan.begin_part(part.number)
-        text = self._chain.part(part.number == 0)
+        text = ChainedText(self._chain, has_header=part.number == 0)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
@@ -105,15 +105,14 @@ class PartOutputs:
     def _close(self) -> None:
         self._commits.shutdown()
         if self._chain is not None:
-            self._chain.close()
+            with suppress(OSError):  # the error of a write that has been reported
+                self._chain.close()
 
     def _commit(self, done: _OpenPart) -> None:
-        try:
+        with write_errors(done.folder, "; the part is not done"):
             done.write_record(self._plan)
             if self._plan.is_kept:
                 done.text.to_disk()
-        except OSError as problem:
-            raise OutputFileError(f"{done.folder}: cannot write: {problem.strerror}; the part is not done") from None
         self._plan.complete_part(done.part.number, done.folder)
 
 
@@ -162,16 +161,3 @@ class _OpenPart:
         )
         with complete_output(str(self.folder / RECORD)) as file:
             file.write(record.as_json())
-
-
-def _extent_before(plan: Plan, number: int) -> Extent | None:
-    """Return the rows of the previous part, if computed on this machine and last in their file."""
-    if not plan.is_done(number - 1):
-        return None
-    after = (other for other in plan.done() if other >= number)
-    try:
-        before = read_part(plan, number - 1)
-        is_last = all(read_part(plan, other).table.file != before.table.file for other in after)
-    except InputFileError:  # of a damaged part, which finish will tell about
-        return None
-    return before.table if is_last and before.host == os.uname().nodename else None

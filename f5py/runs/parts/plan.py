@@ -36,7 +36,7 @@ from f5py.options.declaration import Kind
 from f5py.options.shared import AlignmentOptions
 from f5py.options.signal_commands import MOST_PARTS, CallOptions, EventalignOptions, ResquiggleOptions
 from f5py.runs.parts.fingerprint import check_unchanged, fingerprints
-from f5py.runs.parts.text_chain import CHAINS, Extent
+from f5py.runs.parts.text_chain import CHAINS, Extent, write_errors
 
 _MANIFEST = "plan.json"
 PARTS = "parts"
@@ -47,7 +47,6 @@ _PART_NAME = re.compile(r"0|[1-9][0-9]{0,17}")
 _SHOWN = 5
 #: Ending of folders of parts beside outputs.
 _ENDING = ".f5py-parts"
-_RANGES_AT_A_TIME = 1000
 
 #: What commands that run in parts have as options.
 OPTIONS_OF: Mapping[str, type[AlignmentOptions]] = {
@@ -150,21 +149,18 @@ class Plan:
             raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
         for name in (PARTS, CHAINS):
             check_own_folder(path, name)
-        try:
+        with write_errors(folder):
             (path / PARTS).mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
-        digest = hashlib.sha256()
+        text = json.dumps(content | {"ranges": list(ranges)}).encode() + b"\n"
         with complete_output(str(path / _MANIFEST)) as file:
-            for piece in _encode_manifest(content, ranges):
-                digest.update(piece)
-                file.write(piece)
+            file.write(text)
             file.flush()
             sync_to_disk(file.fileno())
         _to_disk(path)
         return cls(
-            path, command, content["options"], content["inputs"], ranges, content["working_folder"], digest.hexdigest()
-        )
+            path, command, content["options"], content["inputs"], ranges, content["working_folder"],
+            hashlib.sha256(text).hexdigest(),
+        )  # fmt: skip
 
     @classmethod
     def load(cls, folder: str) -> Plan:
@@ -248,10 +244,8 @@ class Plan:
     def begin_part(self, number: int) -> Path:
         """Create a folder for the outputs of a part in progress."""
         folder = self.folder / PARTS / f".{number}-{secrets.token_hex(8)}"
-        try:
+        with write_errors(folder):
             folder.mkdir(parents=True)
-        except OSError as problem:
-            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
         return folder
 
     def complete_part(self, number: int, folder: Path) -> None:
@@ -260,13 +254,10 @@ class Plan:
         Raises `OutputFileError` if its files cannot be flushed to the disk.
         """
         try:
-            for name in os.listdir(folder) if self.is_kept else []:
-                descriptor = os.open(folder / name, os.O_RDONLY)
-                try:
-                    sync_to_disk(descriptor)
-                finally:
-                    os.close(descriptor)
             if self.is_kept:
+                for name in os.listdir(folder):
+                    with open(folder / name, "rb") as file:
+                        sync_to_disk(file.fileno())
                 _to_disk(folder)
             os.rename(folder, self.part_folder(number))
             if self.is_kept:
@@ -327,15 +318,6 @@ class Plan:
             raise UsageError(
                 f"{self.folder}: is of f5py {self.command} {option}; the same command again goes on with it"
             )
-
-
-def _encode_manifest(content: Mapping[str, Any], ranges: list[RecordRange]) -> Iterator[bytes]:
-    """Encode a manifest in pieces: a hundred thousand ranges as one text take ten times its size."""
-    yield json.dumps(content)[:-1].encode() + b', "ranges": ['
-    for i in range(0, len(ranges), _RANGES_AT_A_TIME):
-        some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
-        yield f"{', ' if i else ''}{some}".encode()
-    yield b"]}\n"
 
 
 def _parse_input(inputs: JsonObject, path: str) -> dict[str, Any]:

@@ -1,21 +1,19 @@
 """Text of consecutive parts of one process in one file.
 
-So an uninterrupted run has its table in one file, which is renamed at the end instead of copied. A resumed run appends
-to the previous file if it ends with the previous part.
+So an uninterrupted run has its table in one file, which is renamed at the end instead of copied.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import os
 import secrets
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
@@ -42,75 +40,32 @@ class Extent(NamedTuple):
     checksum: int  # CRC-32 of the rows, of part 0 with the header
 
 
-class TextChain:
-    """A file for the rows of consecutive parts.
-
-    Raises `OutputFileError` if the file cannot be written. `last` has the rows of the previous part, if computed on
-    this machine: locks of other machines may be invisible.
-    """
-
-    def __init__(self, folder: Path, last: Extent | None = None) -> None:
-        self._folder = folder / CHAINS
-        check_own_folder(folder, CHAINS)
-        try:
-            self._folder.mkdir(exist_ok=True)
-            if last is None or not self._take_up(folder, last):
-                self._name = f"{secrets.token_hex(8)}.txt"
-                self._file = open(self._folder / self._name, "xb", _BUFFER_BYTES)  # noqa: SIM115 - closed later
-                with suppress(OSError):  # where there are no locks, no other process will take it up either
-                    fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            raise OutputFileError(f"{self._folder}: cannot write: {problem.strerror}") from None
-
-    def _take_up(self, folder: Path, last: Extent) -> bool:
-        """Append to the file of the previous part, unless another process does."""
-        try:
-            descriptor = open_below(folder, CHAINS, last.file, flags=os.O_RDWR)
-        except OSError:
-            return False
-        file = open(self._folder / last.file, "r+b", _BUFFER_BYTES, opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.fstat(file.fileno()).st_size >= last.end and os.fstat(file.fileno()).st_nlink == 1
-        except OSError:  # also where there are no locks
-            is_ours = False
-        if not is_ours:
-            file.close()
-            return False
-        file.truncate(last.end)
-        file.seek(last.end)
-        self._name, self._file = last.file, file
-        return True
-
-    def part(self, has_header: bool) -> ChainedText:
-        """Open the text of the next part: a header, which is kept only if `has_header`, and rows."""
-        return ChainedText(self._file, self._name, has_header)
-
-    def close(self) -> None:
-        with suppress(OSError):  # the error of a write that has been reported
-            self._file.close()
+def new_chain(folder: Path) -> BinaryIO:
+    """Open a new file for the rows of consecutive parts. Raises `OutputFileError` if it cannot be written."""
+    check_own_folder(folder, CHAINS)
+    path = folder / CHAINS / f"{secrets.token_hex(8)}.txt"
+    with write_errors(path.parent):
+        path.parent.mkdir(exist_ok=True)
+        return open(path, "xb", _BUFFER_BYTES)
 
 
 class ChainedText:
-    """Text of a part: a `TextOutput` with the header as its first piece."""
+    """Text of the next part in a file of `new_chain`: a header, kept only if `has_header`, then rows."""
 
-    def __init__(self, file: Any, name: str, has_header: bool) -> None:
+    def __init__(self, file: BinaryIO, has_header: bool) -> None:
         self._file = file
-        self._name = name
         self._has_header = has_header
         self._begin: int | None = None
         self._checksum = 0
 
     def write(self, text: Any) -> None:
         """Write the header, then rows."""
-        try:
+        with write_errors(self._file.name):
             if self._begin is not None or self._has_header:
                 self._file.write(text)
                 self._checksum = zlib.crc32(text, self._checksum)
             if self._begin is None:
                 self._begin = self._file.tell()
-        except OSError as problem:
-            raise _failure(self._file.name, problem) from None
 
     def flush(self) -> None:
         """Do nothing: rows count when the part is done."""
@@ -121,16 +76,21 @@ class ChainedText:
 
     def extent(self) -> Extent:
         """Return the range of the rows. Raises `OutputFileError` if they cannot be written."""
-        try:
+        with write_errors(self._file.name):
             self._file.flush()
             end = self._file.tell()
-        except OSError as problem:
-            raise _failure(self._file.name, problem) from None
-        return Extent(self._name, end if self._begin is None else self._begin, end, self._checksum)
+        return Extent(
+            os.path.basename(self._file.name), end if self._begin is None else self._begin, end, self._checksum
+        )
 
 
-def _failure(path: Any, problem: OSError) -> OutputFileError:
-    return OutputFileError(f"{path}: cannot write: {problem.strerror}")
+@contextmanager
+def write_errors(path: Any, more: str = "") -> Iterator[None]:
+    """Make an `OutputFileError` that names the path of an `OSError`."""
+    try:
+        yield
+    except OSError as problem:
+        raise OutputFileError(f"{path}: cannot write: {problem.strerror}{more}") from None
 
 
 def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
@@ -184,17 +144,11 @@ def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     if begins != ends[:-1] or any(extent.file != extents[0].file for extent in extents):
         return False
     try:
-        descriptor = open_below(folder, CHAINS, extents[0].file, flags=os.O_RDWR)
+        descriptor = open_below(folder, CHAINS, extents[0].file)
     except OSError:
         return False
     try:
         about = os.fstat(descriptor)
-        if about.st_size != ends[-1]:
-            if about.st_nlink > 1:
-                return False
-            os.ftruncate(descriptor, ends[-1])  # rows of a part that was not done
-        return link_into_place(str(path), output, about)
-    except OSError:
-        return False
+        return about.st_size == ends[-1] and link_into_place(str(path), output, about)
     finally:
         os.close(descriptor)

@@ -17,7 +17,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.runs.parts import done_part, text_chain
 from f5py.runs.parts.done_part import DonePart, EarlyText, read_part
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.text_chain import Extent, TextChain, append_rows
+from f5py.runs.parts.text_chain import ChainedText, Extent, append_rows, new_chain
 
 from ...made_data import ReadSet, run_command
 
@@ -102,10 +102,10 @@ def test_file_systems_without_such_files(made: ReadSet, here: Path, monkeypatch:
 @pytest.fixture
 def extents(tmp_path: Path) -> list[Extent]:
     """Of three parts, whose rows are letters."""
-    chain = TextChain(tmp_path)
+    chain = new_chain(tmp_path)
     found = []
     for i, letter in enumerate((b"a", b"b", b"c")):
-        text = chain.part(has_header=i == 0)
+        text = ChainedText(chain, has_header=i == 0)
         text.write(b"header\n")
         text.write((letter * 9 + b"\n") * 100 * (i + 1))
         found.append(text.extent())
