@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError
+from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.files.disk import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -21,7 +21,7 @@ from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
 from f5py.runs.gpu_workers import GpuWorkers
-from f5py.runs.parts.done_part import DonePart, EarlyText, read_part
+from f5py.runs.parts.done_part import EarlyText, PartsProgress
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, options_of_workers, run_parts
@@ -43,7 +43,7 @@ def work_on(
     plan: Plan,
     numbers: list[int],
     cluster: Cluster | None,
-    early: EarlyText | None,
+    early: EarlyText,
 ) -> None:
     """Complete parts of a plan by the engine of its `options`.
 
@@ -78,7 +78,7 @@ def _note(plan: Plan, which: str) -> None:
 
 
 def _by_dask(
-    recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], cluster: Cluster, early: EarlyText | None
+    recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], cluster: Cluster, early: EarlyText
 ) -> None:
     """Complete parts by the workers of a dask cluster, several at a time each."""
     free = {
@@ -94,54 +94,34 @@ def _by_dask(
         checks = bars.enter_context(ThreadPoolExecutor(1, "f5py-check"))
         bar = bars.enter_context(progress("parts"))
         bar.expect(len(numbers))
-        state = _State(plan, numbers, early, bar.advance)
+        ended = threading.Event()
+        bars.callback(ended.set)
+        checks.submit(_follow, PartsProgress(plan, early, bar.advance), ended)
         how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
 
-        def submit(function: Callable[..., str], given: Any, key: str, priority: int) -> Any:
+        def submit(given: Any, key: str, priority: int) -> Any:
             key = f"{plan.folder}-{key}"
-            return client.submit(function, recipe, str(plan.folder), free, given, key=key, priority=priority, **how)
+            return client.submit(_work, recipe, str(plan.folder), free, given, key=key, priority=priority, **how)
 
         if options.scheduler is None and recipe.can_take_parts(options):
-            ended = threading.Event()
-            bars.callback(ended.set)
-            checks.submit(state.watch, ended)
             _take_in_turn(cluster.module.as_completed, submit, plan, numbers, len(workers))
-            ended.set()
             numbers = [number for number in numbers if not plan.is_done(number)]
         if numbers:
-            shares = _divide(numbers, max(len(workers), 1))
-            _work_on_shares(cluster.module.as_completed, submit, plan, shares, lambda: checks.submit(state.look))
-        checks.submit(state.look)
+            _work_on_shares(cluster.module.as_completed, submit, plan, _divide(numbers, max(len(workers), 1)))
         cluster.begin_to_close()  # the outputs of the parts can be joined meanwhile
 
 
-class _State:
-    """Progress of the parts on a cluster; used by one thread."""
+def _follow(parts: PartsProgress, ended: threading.Event) -> None:
+    """Follow the parts until the event is set."""
+    import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
 
-    def __init__(self, plan: Plan, numbers: list[int], early: EarlyText | None, advance: Callable[[int], Any]) -> None:
-        self._plan = plan
-        self._left = set(numbers)
-        self._early = early
-        self._advance = advance
-
-    def look(self) -> None:
-        """Check the rows of newly finished parts."""
-        for number in sorted(self._left & self._plan.done()):
-            self._left.discard(number)
-            with suppress(InputFileError):  # left to joining
-                DonePart(self._plan, number, read_part(self._plan, number)).check_table()
-            self._advance(1)
-        if self._early is not None:
-            self._early.append_finished()
-
-    def watch(self, ended: threading.Event) -> None:
-        """Poll until the event is set."""
-        while not ended.wait(_LOOK_SECONDS):
-            self.look()
+    while not ended.wait(_LOOK_SECONDS):
+        parts.look()
+    parts.look()
 
 
-#: Submits a call to dask, by function, last argument, key and priority; returns the future.
-_Submit = Callable[[Callable[..., str], Any, str, int], Any]
+#: Submits parts, or claims to them, with a key and a priority to dask; returns the future.
+_Submit = Callable[[Any, str, int], Any]
 
 
 def _take_in_turn(as_completed: Any, to_dask: _Submit, plan: Plan, numbers: list[int], n_workers: int) -> None:
@@ -152,11 +132,9 @@ def _take_in_turn(as_completed: Any, to_dask: _Submit, plan: Plan, numbers: list
     with Claims(plan, numbers) as claims:
 
         def submit(i: int) -> Any:
-            return to_dask(_take_parts, claims, f"{claims.name}-{i}", -i)
+            return to_dask(claims, f"{claims.name}-{i}", -i)
 
         futures, n_submitted = as_completed([submit(i) for i in range(n_workers)]), n_workers
-        import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
-
         for future in futures:
             is_complete = future.status == "finished" and not future.result()
             if not is_complete and n_submitted < n_workers + _MOST_FAILED:
@@ -164,30 +142,22 @@ def _take_in_turn(as_completed: Any, to_dask: _Submit, plan: Plan, numbers: list
                 n_submitted += 1
 
 
-def _work_on_shares(
-    as_completed: Any, to_dask: _Submit, plan: Plan, shares_of_parts: list[list[int]], look: Callable[[], object]
-) -> None:
-    """Submit groups of parts, and retry failed ones; `look` is called after each.
-
-    Raises `F5pyError` if some fail for good.
-    """
+def _work_on_shares(as_completed: Any, to_dask: _Submit, plan: Plan, shares_of_parts: list[list[int]]) -> None:
+    """Submit groups of parts, and retry failed ones. Raises `F5pyError` if some fail for good."""
     tries = Counter(number for share in shares_of_parts for number in share)
     shares: dict[str, list[int]] = {}
 
     def submit(share: list[int]) -> Any:
-        future = to_dask(_work_on_parts, share, f"{share[0]}-{tries[share[0]]}", -len(shares) - 1)
+        future = to_dask(share, f"{share[0]}-{tries[share[0]]}", -len(shares) - 1)
         shares[future.key] = share
         return future
 
     futures = as_completed([submit(share) for share in shares_of_parts])
-    import f5py.jit.kernel  # noqa: F401 - see above
-
     failures: dict[str, list[int]] = {}
     for future in futures:
         share = shares[future.key]
         has_ended = future.status == "finished"
         why = future.result() if has_ended else str(future.exception())
-        look()
         for number in [number for number in share if not plan.is_done(number)] if why else []:
             # alone: a part that fails takes the others of its share with it
             if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):
@@ -212,28 +182,8 @@ def _divide(numbers: list[int], n_workers: int) -> list[list[int]]:
     return shares
 
 
-def _work_on_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], numbers: list[int]) -> str:
+def _work(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], given: list[int] | Claims) -> str:
     """Complete parts in a worker; return the error or "", as dask shows tracebacks of exceptions."""
-
-    def work(plan: Plan, options: Any) -> None:
-        if left := [number for number in numbers if not plan.is_done(number)]:
-            work_on_here(recipe, options, plan, left)
-
-    return _in_worker(recipe, folder, free, work)
-
-
-def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], claims: Claims) -> str:
-    """Complete claimed parts in a worker; return the error or ""."""
-
-    def work(plan: Plan, options: Any) -> None:
-        if job := ClaimingJob(plan, claims.take()):
-            run_parts(options, recipe, job)
-            _note(plan, f"{job.n_taken} parts are" if job.n_taken > 1 else "a part is")
-
-    return _in_worker(recipe, folder, free, work)
-
-
-def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], work: Callable[[Plan, Any], None]) -> str:
     keep_freed_memory()  # dask starts its workers with small limits
     # dask lists the frames of all threads for its profile. If Python 3.11.7 collects garbage meanwhile, and that closes
     # a mapped file, the process stops for ever (gh-106883).
@@ -242,7 +192,13 @@ def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], wor
     try:
         plan = Plan.load(folder)
         with working_folder(plan.working_folder):
-            work(plan, replace(plan.run_options(), **free))
+            options = replace(plan.run_options(), **free)
+            if not isinstance(given, list):
+                if job := ClaimingJob(plan, given.take()):
+                    run_parts(options, recipe, job)
+                    _note(plan, f"{job.n_taken} parts are" if job.n_taken > 1 else "a part is")
+            elif left := [number for number in given if not plan.is_done(number)]:
+                work_on_here(recipe, options, plan, left)
     except F5pyError as problem:
         return str(problem)
     finally:

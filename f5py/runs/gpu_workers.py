@@ -16,7 +16,7 @@ from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.runs.parts.done_part import EarlyText
+from f5py.runs.parts.done_part import EarlyText, PartsProgress
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, run_parts
@@ -76,24 +76,21 @@ class GpuWorkers:
             with suppress(OSError):
                 send(connection, (plan, self._claims))
 
-    def finish(self, options: Any, early: EarlyText | None, warnings: list[str]) -> None:
+    def finish(self, options: Any, early: EarlyText, warnings: list[str]) -> None:
         """Wait until all parts are done; complete those of dead workers here.
 
         Raises the `F5pyError` of a worker. `early` collects the rows of finished parts. Warnings in `warnings` are not
         repeated.
         """
         working = dict(self._processes)
-        n_done = 0
         with progress("parts", len(self._plan)) as bar:
+            parts = PartsProgress(self._plan, early, bar.advance)
             while working:
                 for connection in wait(list(working), _LOOK_SECONDS):
                     assert isinstance(connection, Connection)
                     if not self._is_working(connection, warnings):
                         del working[connection]
-                if early is not None:
-                    early.append_finished()
-                bar.advance(len(self._plan.done()) - n_done)
-                n_done = len(self._plan.done())
+                parts.look()
         if missing := self._plan.unfinished():
             run_parts(options, self._recipe, PartJob(self._plan, missing, checks_chemistry=0 in missing))
 

@@ -49,14 +49,13 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         return RunCounts()
     with ExitStack() as ending:
         plan = _plan_to_go_on_with(recipe, options, folder)
-        cluster = early = None
+        cluster = None
         if options.engine == "dask" and (plan is None or plan.unfinished()):
             cluster = ending.enter_context(Cluster())
             cluster.start(options)  # its processes start while the plan is made
         if plan is None:
             plan = make_plan(recipe, options, folder)
-        if cluster is not None:
-            early = ending.enter_context(EarlyText(plan, options))
+        early = ending.enter_context(EarlyText(plan, options))
         if missing := plan.unfinished():
             work_on(recipe, options, plan, missing, cluster, early)
         if recipe.keeps_command_line:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -306,6 +306,20 @@ class EarlyText:
             with suppress(OSError):
                 self._file.close()
         self._file = None
+
+
+class PartsProgress:
+    """Progress of the parts of a plan that other processes compute; `early` collects the rows of finished ones."""
+
+    def __init__(self, plan: Plan, early: EarlyText, advance: Callable[[int], object]) -> None:
+        self._plan, self._early, self._advance = plan, early, advance
+        self._n_done = len(plan.done())
+
+    def look(self) -> None:
+        """Collect the rows of newly finished parts, and advance."""
+        self._early.append_finished()
+        n_before, self._n_done = self._n_done, len(self._plan.done())
+        self._advance(self._n_done - n_before)
 
 
 def _is_text(options: Any) -> bool:
