@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+
+from f5py.commands.index import IndexSummary, run
+from f5py.options.table_commands import IndexOptions
+
+
+def index_reads(reads: Path | str, *directories: Path | str, **more: Any) -> IndexSummary:
+    """Index reads and signals as ``f5py index`` does."""
+    return run(IndexOptions(reads=(str(reads),), directories=tuple(map(str, directories)), **{"threads": 1} | more))
 
 
 def single_fast5(path: Path, name: str, version: object = np.float64(0.6), read_id: object = None) -> Path:

@@ -18,7 +18,6 @@ import pysam
 import pytest
 
 from f5py.cli import main
-from f5py.commands.index import index_fast5, index_slow5
 from f5py.commands.simulate import simulate
 from f5py.io.reads.read_files import ReadFiles
 from f5py.io.signals import SignalSource, open_signals
@@ -26,6 +25,7 @@ from f5py.options.input_names import READDB_SUFFIX
 from f5py.simulation.settings import SimulationSettings
 
 from .forked import Run, can_be_forked
+from .index_files import index_reads
 from .patience import PATIENCE
 from .readers_here import scans_here
 
@@ -58,7 +58,7 @@ class ReadSet:
         simulate(folder, settings, fasta=True)
         reads = folder / "reads.fasta"
         with scans_here():
-            index_fast5(str(reads), [str(folder / "fast5")], threads=1, verbose=0)
+            index_reads(reads, folder / "fast5", verbose=0)
         return cls(folder, reads, folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
     def options(self) -> list[str]:
@@ -130,10 +130,10 @@ class ReadSet:
         """With a FASTA file of this text, indexed with the same signals."""
         path.write_text(text)
         if self.signal_path.suffix == ".blow5":
-            index_slow5(str(path), [str(self.signal_path)], threads=1)
+            index_reads(path, slow5=(str(self.signal_path),))
         else:
             with scans_here():
-                index_fast5(str(path), [str(self.signal_path)], threads=1, verbose=0)
+                index_reads(path, self.signal_path, verbose=0)
         return replace(self, folder=path.parent, reads=path)
 
     def with_last_read_past_the_end(self, folder: Path) -> ReadSet:
@@ -157,7 +157,7 @@ class ReadSet:
         blow5 = write_signals(folder / "signals.blow5", self.signals(names), **attributes)
         changed = replace(self, folder=folder, reads=folder / "slow5.fasta", signal_path=blow5)
         shutil.copy(self.reads, changed.reads)
-        index_slow5(str(changed.reads), [str(blow5)], threads=1)
+        index_reads(changed.reads, slow5=(str(blow5),))
         return changed
 
     def with_pod5(self, folder: Path, names: Iterable[str] | None = None, **fields: object) -> ReadSet:
@@ -165,7 +165,7 @@ class ReadSet:
         pod5 = write_signals(folder / "signals.pod5", self.signals(names), **fields)
         changed = replace(self, folder=folder, reads=folder / "pod5.fasta", signal_path=pod5)
         shutil.copy(self.reads, changed.reads)
-        index_fast5(str(changed.reads), [], threads=1, verbose=0, pod5=[str(pod5)])
+        index_reads(changed.reads, pod5=(str(pod5),), verbose=0)
         return changed
 
     def signals(self, names: Iterable[str] | None = None) -> list[MadeRead]:

@@ -6,7 +6,7 @@ and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read na
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from typing import NamedTuple
@@ -32,9 +32,6 @@ _READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.I
 #: Endings of files of signals.
 _OF_SIGNALS = (".pod5", ".blow5", ".slow5", ".fast5")
 
-#: Returns what each fast5 file gives, and calls a function with the number of files done since its last call.
-ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
-
 
 class IndexSummary(NamedTuple):
     """Numbers of known reads, basecalled or from signal files, and of those with a signal file. None for SLOW5."""
@@ -45,127 +42,98 @@ class IndexSummary(NamedTuple):
 
 @obeys_strict
 def run(options: IndexOptions) -> IndexSummary:
-    """Make the index; return its numbers of reads. Raises `F5pyError`."""
+    """Make the index; return its numbers of reads. Raises `F5pyError`, also if no read has a signal file."""
     sources = files_of_reads(options.reads)
     prefix = _prefix(options)
-    if not options.slow5:
+    if options.slow5:
+        given = {
+            "-d": options.directories, "-s": options.summaries, "-f": options.summary_lists,
+            "--iop": options.iop > 1, "--resume": options.resume,
+        }  # fmt: skip
+        if idle := [name for name, value in given.items() if value]:
+            console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
+        summary, kind = _index_slow5(options, prefix, sources), "slow5"
+    else:
         if options.skip_slow5_idx:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
-        kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
-        summaries = [*options.summaries, *(path for one in options.summary_lists for path in read_summary_list(one))]
-        with ExitStack() as files:
-            journal = files.enter_context(ScanJournal(prefix + _JOURNAL_SUFFIX)) if options.resume else None
-
-            def scan(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
-                return scan_fast5(paths, options.iop, advance, journal)
-
-            counts = index_fast5(
-                prefix, options.directories, summaries, options.threads, options.verbose, options.pod5, sources, scan
-            )
-            if journal is not None:
-                journal.remove()
-        report_counts(*counts, " or ".join(kinds))
-        return IndexSummary(*counts)
-    given = {
-        "-d": options.directories, "-s": options.summaries, "-f": options.summary_lists,
-        "--iop": options.iop > 1, "--resume": options.resume,
-    }  # fmt: skip
-    if idle := [name for name, value in given.items() if value]:
-        console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
-    known = index_slow5(prefix, options.slow5, options.threads, not options.skip_slow5_idx, sources)
-    report_counts(*known, "slow5")
-    return IndexSummary(*known)
+        summary = _index_fast5(options, prefix, sources)
+        kind = " or ".join(["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5))
+    _report(summary, kind)
+    return summary
 
 
-def index_fast5(
-    reads_path: str,
-    directories: Sequence[str],
-    summaries: Sequence[str] = (),
-    threads: int = 4,
-    verbose: int = 1,
-    pod5: Sequence[str] = (),
-    sources: Sequence[str] = (),
-    scan: ScanFiles = lambda paths, advance: scan_fast5(paths, 1, advance),
-) -> tuple[int, int]:
-    """Index basecalled reads and the fast5 or POD5 files of their signals. Return the numbers of `IndexSummary`.
+def _index_fast5(options: IndexOptions, prefix: str, sources: Sequence[str]) -> IndexSummary:
+    """Index basecalled reads and the fast5 or POD5 files of their signals.
 
     All reads of signal files are listed: reads that the basecaller has split name, in their alignment records, a parent
-    that is not among the basecalled reads. Raises `F5pyError`, also if no read has a signal file, and writes nothing
-    then.
-
-    Parameters
-    ----------
-    reads_path : str
-        Prefix of the index, and the file of reads unless there are `sources`.
-    directories : sequence of str
-        Folders to search for fast5 files. Where several files name a read the last one wins.
-    verbose : int
-        0: only results and warnings; 1: also folders; 2: also skipped files.
-    pod5 : sequence of str
-        POD5 files and folders. Where several files have a read the first one wins, also over fast5.
+    that is not among the basecalled reads. Where several files have a read, the first POD5 file wins, then the last
+    fast5 file.
     """
-    listed = reads_by_file(summaries)
-    in_pod5 = _list_pod5(pod5, verbose)
-    with ReadIndexOutput(reads_path) as index:
-        paths = index.write_sequences(threads, sources)
-        n_basecalled = len(paths)
-        if not all(paths.values()):
-            _find_fast5(paths, directories, listed, scan, verbose)
-        paths.update(zip(in_pod5, paths_of(in_pod5, list(in_pod5)), strict=True))
-        with_path = sum(1 for path in paths.values() if path)
-        if n_basecalled and not with_path:
-            raise F5pyError(
-                f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {n_basecalled} reads in {reads_path}; "
-                + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
-            )
-        if n_basecalled and not any(islice(paths.values(), n_basecalled)):
-            input_warning(
-                "readdb",
-                f"none of the {n_basecalled} reads in {reads_path} has a signal by its own name: the signal files hold "
-                f"{with_path} other reads; unless all are split reads, whose alignments name their parents (tag pi), "
-                "give the signal files of these reads",
-            )
-        index.commit(paths)
-    return len(paths), with_path
+    summaries = [*options.summaries, *(path for one in options.summary_lists for path in read_summary_list(one))]
+    with ExitStack() as files:
+        journal = files.enter_context(ScanJournal(prefix + _JOURNAL_SUFFIX)) if options.resume else None
+        listed = reads_by_file(summaries)
+        in_pod5 = _list_pod5(options.pod5, options.verbose)
+        with ReadIndexOutput(prefix) as index:
+            paths = index.write_sequences(options.threads, sources)
+            n_basecalled = len(paths)
+            if not all(paths.values()):
+                _find_fast5(paths, options, listed, journal)
+            paths.update(zip(in_pod5, paths_of(in_pod5, list(in_pod5)), strict=True))
+            with_path = sum(1 for path in paths.values() if path)
+            if n_basecalled and not with_path:
+                kind, advice = "POD5", "give their POD5 files with --pod5"
+                if not options.pod5:
+                    kind, advice = "fast5", _where_signals_may_be(options.directories)
+                raise F5pyError(f"no {kind} file was found for any of the {n_basecalled} reads in {prefix}; {advice}")
+            if n_basecalled and not any(islice(paths.values(), n_basecalled)):
+                input_warning(
+                    "readdb",
+                    f"none of the {n_basecalled} reads in {prefix} has a signal by its own name: the signal files hold "
+                    f"{with_path} other reads; unless all are split reads, whose alignments name their parents (tag "
+                    "pi), give the signal files of these reads",
+                )
+            index.commit(paths)
+        if journal is not None:
+            journal.remove()
+    return IndexSummary(len(paths), with_path)
 
 
-def index_slow5(
-    reads_path: str, slow5: Sequence[str], threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
-) -> tuple[int, int | None]:
-    """Index basecalled reads with all signals in SLOW5 files or folders. Return the numbers of `IndexSummary`.
+def _index_slow5(options: IndexOptions, prefix: str, sources: Sequence[str]) -> IndexSummary:
+    """Index basecalled reads with all signals in SLOW5 files or folders, and index these files unless told not to.
 
-    The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it. Missing indices
-    of the SLOW5 files are made with `index_signals`. Raises `F5pyError` as `index_fast5` does.
+    The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it.
     """
     from f5py.io.signals.search import check_kind, signal_files
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
-    for path in slow5:
+    for path in options.slow5:
         check_kind(path, "slow5")
-    files = signal_files(slow5, "slow5")
-    if not index_signals:
-        for file in files:
-            read_groups(file)  # raises if the header is damaged
-        with ReadIndexOutput(reads_path) as index:
-            paths = index.write_sequences(threads, sources)
-            index.commit(of_all=files)
-        return len(paths), None
+    files = signal_files(options.slow5, "slow5")
+    with_signal = None
     with ExitStack() as opened:
-        signals = [opened.enter_context(closing(Slow5Source(file, threads))) for file in files]
-        index = opened.enter_context(ReadIndexOutput(reads_path))
-        paths = index.write_sequences(threads, sources)
-        with_signal = len({name for source in signals for name in source.names() if name in paths})
-        if paths and not with_signal:
-            raise F5pyError(
-                f"{', '.join(slow5)}: holds none of the {len(paths)} reads in {reads_path}; give the file of these "
-                "reads"
-            )
+        signals = []
+        for file in files:
+            if options.skip_slow5_idx:
+                read_groups(file)  # raises if the header is damaged
+            else:
+                signals.append(opened.enter_context(closing(Slow5Source(file, options.threads))))
+        index = opened.enter_context(ReadIndexOutput(prefix))
+        paths = index.write_sequences(options.threads, sources)
+        if not options.skip_slow5_idx:
+            with_signal = len({name for source in signals for name in source.names() if name in paths})
+            if paths and not with_signal:
+                raise F5pyError(
+                    f"{', '.join(options.slow5)}: holds none of the {len(paths)} reads in {prefix}; give the file of "
+                    "these reads"
+                )
         index.commit(of_all=files)
-    return len(paths), with_signal
+    return IndexSummary(len(paths), with_signal)
 
 
-def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> None:
+def _report(summary: IndexSummary, kind: str) -> None:
     """Print the number of reads and, if known, of those with a signal file of that kind."""
+    reads, with_path = summary
     if with_path is None:
         console.note("readdb", f"num reads: {reads}")
         return
@@ -234,21 +202,21 @@ def _prefix(options: IndexOptions) -> str:
 
 
 def _find_fast5(
-    paths: dict[str, str], directories: Sequence[str], listed: dict[str, list[str]], scan: ScanFiles, verbose: int
+    paths: dict[str, str], options: IndexOptions, listed: dict[str, list[str]], journal: ScanJournal | None
 ) -> None:
-    """Put the path of every read that is found below `directories` into `paths`."""
+    """Put the path of every read that is found below the folders into `paths`."""
     files: list[str] = []
-    for directory in directories:
+    for directory in options.directories:
         if not os.path.isdir(directory):
             input_warning("readdb", f"{directory}: skipped, is not a folder", "folders that are none")
             continue
-        if verbose:
+        if options.verbose:
             console.note("readdb", f"indexing {directory}")
         files += list_kind(directory, "fast5")
     unlisted = [path for path in files if os.path.basename(path) not in listed]
     with progress("fast5 files", len(unlisted)) as bar:
-        found = scan(unlisted, bar.advance)
-    report_skipped(found, verbose > 1)
+        found = scan_fast5(unlisted, options.iop, bar.advance, journal)
+    report_skipped(found, options.verbose > 1)
     opened: Iterator[Found] = iter(found)
     # in the order of all files, so that the last file to name a read wins, opened or not
     for path in files:

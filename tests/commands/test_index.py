@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.commands.index import index_fast5, run
+from f5py.commands.index import run
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.reads.read_index import ReadIndex
@@ -19,7 +19,7 @@ from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 
 from ..examples import examples
-from ..index_files import fasta, multi_fast5, readdb, single_fast5
+from ..index_files import fasta, index_reads, multi_fast5, readdb, single_fast5
 from ..io.reads.made_index import write_sequence_index
 
 
@@ -93,11 +93,11 @@ def test_a_path_that_is_not_there_does_not_count(tmp_path: Path, capsys: pytest.
     reads = tmp_path / "r.fa"
     reads.write_text(">a gone.fast5\nA\n>b gone.fast5\nA\n>c also.fast5\nA\n")
     found = multi_fast5(tmp_path / "d/m.fast5", ["a", "b"])
-    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 2)
+    assert index_reads(reads, tmp_path / "d") == (3, 2)
     assert readdb(reads) == [("a", str(found)), ("b", str(found)), ("c", "")]
     assert "2 fast5 files that its header lines name are not there, such as gone.fast5" in capsys.readouterr().err
     with pytest.raises(F5pyError, match="no fast5 file was found for any of the 3 reads"):
-        index_fast5(str(reads), [])
+        index_reads(reads)
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -191,10 +191,10 @@ def test_files_of_an_index_are_replaced_together_or_not(
             patch.setattr(AtomicFile, "commit", interrupted)
             n = 0
             with pytest.raises((problem, OutputFileError)):
-                index_fast5(str(fasta(reads, ["r1", "r2"])), [str(tmp_path / "d")])
+                index_reads(fasta(reads, ["r1", "r2"]), tmp_path / "d")
         assert {**files(), "r.fa": b""} == {**before, "r.fa": b""}
         fasta(reads, ["r1"])
-        index_fast5(str(reads), [str(tmp_path / "d")])
+        index_reads(reads, tmp_path / "d")
         assert ReadIndex.open(str(reads)).first_names(2) == ["r1"]
         assert len(files()) == 5
 
@@ -213,7 +213,7 @@ def test_readdb_is_sorted_and_has_reads_that_are_not_in_the_fasta(tmp_path: Path
     reads = fasta(tmp_path / "r.fa", ["b", "a", "Z", "10", "9"])
     multi = multi_fast5(tmp_path / "d/m.fast5", ["a", "c", "10"])
     single = single_fast5(tmp_path / "d/s/s.fast5", "b")
-    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (6, 4)
+    assert index_reads(reads, tmp_path / "d") == (6, 4)
     assert readdb(reads) == [
         ("10", str(multi)), ("9", ""), ("Z", ""), ("a", str(multi)), ("b", str(single)), ("c", str(multi)),
     ]  # fmt: skip
@@ -239,18 +239,19 @@ def test_all_reads_of_pod5_files_are_listed(tmp_path: Path, capsys: pytest.Captu
     write_pod5(second, make_reads()[3:])
     multi = multi_fast5(tmp_path / "d/m.fast5", [names[1], "in-fast5"])
     reads = fasta(tmp_path / "r.fa", [names[1], "split", "in-fast5", names[5]])
-    counts = index_fast5(str(reads), [str(tmp_path / "d")], pod5=[str(first), str(second)])
+    counts = index_reads(reads, tmp_path / "d", pod5=(str(first), str(second)))
     assert counts == (9, 8)
     in_pod5 = {name: str(first if i < 4 else second) for i, name in enumerate(names)}
     assert readdb(reads) == sorted({**in_pod5, "in-fast5": str(multi), "split": ""}.items())
-    assert "WARNING" not in capsys.readouterr().err
+    (warning,) = (line for line in capsys.readouterr().err.splitlines() if "WARNING" in line)
+    assert warning.endswith("could not be located for 1 reads")
 
 
 def test_reads_of_other_names_than_those_of_the_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They may all be split reads; most likely the files are not those of these reads."""
     reads = fasta(tmp_path / "r.fa", ["a", "b"])
     multi = multi_fast5(tmp_path / "d/m.fast5", ["c"])
-    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 1)
+    assert index_reads(reads, tmp_path / "d") == (3, 1)
     assert readdb(reads) == [("a", ""), ("b", ""), ("c", str(multi))]
     told = capsys.readouterr().err
     assert f"[readdb::WARNING] none of the 2 reads in {reads} has a signal by its own name: the signal" in told
@@ -276,7 +277,7 @@ def test_a_folder_with_files_of_another_kind(tmp_path: Path, names: list[str], a
     for name in names:
         (folder / name).touch()
     with pytest.raises(F5pyError) as problem:
-        index_fast5(str(reads), [str(tmp_path / "nothing"), str(folder)])
+        index_reads(reads, tmp_path / "nothing", folder)
     assert str(problem.value).endswith(f"any of the 1 reads in {reads}; {advice.format(d=folder)}")
 
 
@@ -285,7 +286,7 @@ def test_the_last_file_to_name_a_read_wins(tmp_path: Path) -> None:
     multi_fast5(tmp_path / "d/1.fast5", ["a", "b"])
     second = multi_fast5(tmp_path / "d/2.fast5", ["b"])
     third = multi_fast5(tmp_path / "e/0.fast5", ["a"])
-    index_fast5(str(reads), [str(tmp_path / "d"), str(tmp_path / "e")])
+    index_reads(reads, tmp_path / "d", tmp_path / "e")
     assert readdb(reads) == [("a", str(third)), ("b", str(second))]
 
 
@@ -298,7 +299,7 @@ def test_no_folder_is_searched_if_every_read_has_a_path(there: Path, tmp_path: P
         assert run(options) == (2, 2)
         assert readdb(reads) == [("a", "x.fast5"), ("b", "y/z.fast5")]
     reads.write_text(">a x.fast5\nA\n>b\nA\n>c q.fast5\nC\n")
-    index_fast5(str(reads), [str(tmp_path / "d")])
+    index_reads(reads, tmp_path / "d")
     assert readdb(reads) == [("a", str(other)), ("b", str(other)), ("c", "q.fast5")]
 
 
@@ -308,12 +309,12 @@ def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.Capt
     for i in range(12):
         (tmp_path / f"d/bad{i:02}.fast5").touch()
     directories = [str(tmp_path / "d"), str(tmp_path / "absent")]
-    index_fast5(str(reads), directories)
+    index_reads(reads, *directories)
     told = capsys.readouterr().err
     assert told.count("bad") == 10
     assert "WARNING] 12 of 13 fast5 files were skipped" in told
     assert "absent: skipped, is not a folder" in told
-    index_fast5(str(reads), directories, verbose=2)
+    index_reads(reads, *directories, verbose=2)
     assert capsys.readouterr().err.count("bad") == 12
 
 
@@ -354,7 +355,7 @@ def test_repeated_warnings_are_capped(tmp_path: Path, capsys: pytest.CaptureFixt
     multi_fast5(tmp_path / "d/m.fast5", ["a"])
     nothing = [str(tmp_path / f"no{i}") for i in range(40)]
     with console.on_standard_error(), console.recorded_warnings() as recorded:
-        index_fast5(str(reads), [*nothing, str(tmp_path / "d")])
+        index_reads(reads, *nothing, tmp_path / "d")
     told = [line for line in capsys.readouterr().err.splitlines() if "skipped, is not a folder" in line]
     assert len(told) == 5
     assert told[-1].endswith("(no more warnings of this kind are shown: folders that are none)")

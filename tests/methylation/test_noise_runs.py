@@ -11,7 +11,6 @@ import pandas as pd
 import pysam
 import pytest
 
-from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.noise import CALIBRATION, INDEPENDENT
 from f5py.evaluation.agreement import LabelledRatios
@@ -23,6 +22,7 @@ from f5py.pore_model.model import PoreModel
 from f5py.pore_model.text_file import model_text
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
+from ..index_files import index_reads
 from ..made_data import ReadSet, last_of_each, run_main
 
 
@@ -133,7 +133,7 @@ def test_simulated_reads_gain_and_are_calibrated(tmp_path: Path) -> None:
         seed=5, genome_length=60_000, gc=0.55, n_reads=80, fixed_length=4000, per_read=True, **noise
     )
     simulate(folder, settings, fasta=True)
-    index_fast5(str(folder / "reads.fasta"), [str(folder / "fast5")], threads=1, verbose=0)
+    index_reads(folder / "reads.fasta", folder / "fast5", verbose=0)
     data = ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
     for per_site in ((), ("--per-site",)):
         tables = [_labelled(data, f"--noise={noise}", *per_site) for noise in ("independent", "correlated")]

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.core.noise import GAUSSIAN, OF_PORES, Noise
@@ -24,6 +23,7 @@ from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..compiled import compiled
+from ..index_files import index_reads
 from ..made_data import ReadSet, last_of_each, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
 
@@ -378,7 +378,7 @@ def _simulated(folder: Path, rates: str) -> ReadSet:
         seed=1, genome_length=30_000, gc=0.6, n_reads=24, fixed_length=2500, linked_within=0, site_rates=rates
     )
     simulate(folder, settings, fasta=True)
-    index_fast5(str(folder / "reads.fasta"), [str(folder / "fast5")], threads=1, verbose=0)
+    index_reads(folder / "reads.fasta", folder / "fast5", verbose=0)
     return ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
 

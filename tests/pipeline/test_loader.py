@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.commands.index import index_fast5
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.io.bam._bam_numba import DUPLICATE, KEPT, SECONDARY, ULTRA, UNMAPPED
 from f5py.io.bam.bam_records import encode_chunks
@@ -21,6 +20,7 @@ from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.record_filter import BatchLimits, SeenRecords, cut
 
+from ..index_files import index_reads
 from ..made_data import ReadSet, run_main
 
 
@@ -231,7 +231,7 @@ def test_reads_with_the_letter_u_keep_it(made: ReadSet, tmp_path: Path):
     reads.write_text(
         "\n".join(line if ">" in line else line.replace("T", "U") for line in made.reads.read_text().split())
     )
-    index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
+    index_reads(reads, made.folder / "fast5")
     _, batches = load(replace(made, reads=reads), 100)
     assert set(batches[0].bases.tolist()) == set(b"ACGU")
 

@@ -11,8 +11,7 @@ import numpy as np
 import pysam
 import pytest
 
-from f5py.commands.index import index_slow5
-
+from ...index_files import index_reads
 from ...made_data import N_READS, ReadSet, refused, run_command, run_process, signals_of, write_signals
 from .commands import EVENTALIGN, SignalCommand
 from .conftest import Fails, Succeeds
@@ -206,7 +205,7 @@ def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd: p
     reads.write_text(f">{longest}\n{made.sequence(records[0].query_name or '')}\n")
     signal_of_it = made.signals([records[0].query_name or ""])
     signal_of_it[0].name = longest
-    index_slow5(str(reads), [str(write_signals(tmp_path / "signals.blow5", signal_of_it))], threads=1)
+    index_reads(reads, slow5=(str(write_signals(tmp_path / "signals.blow5", signal_of_it)),))
     renamed = replace(renamed, reads=reads)
     out = tmp_path / "out" / "out.bam"
     out.parent.mkdir()
