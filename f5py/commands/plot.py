@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -148,9 +148,9 @@ def _default_region(options: PlotOptions) -> tuple[int, int] | None:
 def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     assert options.bam is not None
     assert options.genome is not None
-    alignments = OneAlignment(options.bam, options.genome, options.read, options.window, options.alignment)
+    alignments = OneAlignment(options.bam, options.genome)
     files.callback(alignments.close)
-    record = alignments.find()
+    record = alignments.find(options.read, options.window, options.alignment)
     reads = open_reads(options, alignments)
     files.callback(reads.close)
     if isinstance(reads, ReadIndex) and options.read not in reads:
@@ -277,85 +277,65 @@ class OneAlignment(AlignmentFile):
     interval of the region.
     """
 
-    def __init__(
-        self, path: str, reference_path: str, name: str, region: str | None, number: int | None = None
-    ) -> None:
+    def __init__(self, path: str, reference_path: str) -> None:
         super().__init__(path, reference_path, min_mapq=0, secondary=False)
         self._reference_path = reference_path
-        self._read = name
-        self._region = region
-        self._number = number
-        self._window: Windows | None = None
-        self._contig = -1
         self.limits: tuple[int, int] | None = None
         self._record: pysam.AlignedSegment | None = None
-        # places of the read's records that are not drawn, and whether those left out are unmapped
-        self._elsewhere: list[str] = []
-        self._left_out: list[bool] = []
-        if region is not None:
-            try:
-                self._parse(region)
-            except BaseException:
-                self.close()
-                raise
 
-    def _parse(self, region: str) -> None:
-        if region.endswith(".bed"):
-            raise F5pyError(f"-w {region}: a plot takes one region, written as contig:start-end")
-        self._window, self._contig, start, end = one_region(region, self.contigs, self.contig_lengths)
-        self.limits = start, end
-
-    def find(self) -> pysam.AlignedSegment:
+    def find(self, name: str, region: str | None, number: int | None) -> pysam.AlignedSegment:
         """Find the record. Raises `F5pyError` if there is none, or none in the region."""
+        windows, contig = None, -1
+        if region is not None:
+            if region.endswith(".bed"):
+                raise F5pyError(f"-w {region}: a plot takes one region, written as contig:start-end")
+            windows, contig, *limits = one_region(region, self.contigs, self.contig_lengths)
+            self.limits = limits[0], limits[1]
+        # places of the read's records that are not drawn, and whether those left out are unmapped
+        elsewhere: list[str] = []
+        left_out: list[bool] = []
+
+        def search(file: AlignmentFile, windows: Windows | None) -> pysam.AlignedSegment | None:
+            supplementary, n_alignments = None, 0
+            for read_index, record in AlignmentFile.records(file, windows, left_out=True):
+                if read_name(record) != name:
+                    continue
+                if read_index < 0:
+                    left_out.append(record.is_unmapped)
+                    continue
+                n_alignments += 1
+                is_in_region = self.limits is None or overlaps(record, contig, *self.limits)
+                if not is_in_region or number not in (None, n_alignments):
+                    start, end = record.reference_start + 1, record.reference_end or record.reference_start
+                    elsewhere.append(f"{record.reference_name}:{start}-{end}")
+                elif number is not None or not record.is_supplementary:
+                    return record
+                else:
+                    supplementary = supplementary or record
+            return supplementary
+
         # Numbers count all records, those outside of the region too.
-        is_indexed = self.has_index and self._number is None
-        self._record = self._search(self, self._window if is_indexed else None)
+        is_indexed = self.has_index and number is None
+        self._record = search(self, windows if is_indexed else None)
         if self._record is not None:
             return self._record
-        if is_indexed and self._window is not None:
+        if is_indexed and windows is not None:
             # Only for the message: the rest of the file, which a region spares.
-            whole = AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)
-            try:
-                self._search(whole, None)
-            finally:
-                whole.close()
-        if self._number is not None and 0 < len(self._elsewhere) < self._number:
+            with closing(AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)) as whole:
+                search(whole, None)
+        if number is not None and 0 < len(elsewhere) < number:
             raise F5pyError(
-                f"--alignment {self._number}: read {self._read} has {len(self._elsewhere)} primary and supplementary "
-                f"alignments: {', '.join(self._elsewhere[:3])}{', ...' if len(self._elsewhere) > 3 else ''}"
+                f"--alignment {number}: read {name} has {len(elsewhere)} primary and supplementary alignments: "
+                f"{', '.join(elsewhere[:3])}{', ...' if len(elsewhere) > 3 else ''}"
             )
-        if self._elsewhere:
+        if elsewhere:
             raise F5pyError(
-                f"-w {self._region}: read {self._read} is aligned to {' and '.join(self._elsewhere[:3])}; choose a "
-                "region there"
+                f"-w {region}: read {name} is aligned to {' and '.join(elsewhere[:3])}; choose a region there"
             )
-        if self._left_out:
-            what = "is not aligned" if all(self._left_out) else "has secondary records only"
-            raise F5pyError(f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases")
-        raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
-
-    def _search(self, file: AlignmentFile, windows: Windows | None) -> pysam.AlignedSegment | None:
-        """Find the record to be drawn; note other records of the read until then."""
-        supplementary = None
-        n_alignments = 0
-        for read_index, record in AlignmentFile.records(file, windows, left_out=True):
-            if read_name(record) != self._read:
-                continue
-            if read_index < 0:
-                self._left_out.append(record.is_unmapped)
-                continue
-            n_alignments += 1
-            if not self._overlaps(record) or self._number not in (None, n_alignments):
-                start, end = record.reference_start + 1, record.reference_end or record.reference_start
-                self._elsewhere.append(f"{record.reference_name}:{start}-{end}")
-            elif self._number is not None or not record.is_supplementary:
-                return record
-            else:
-                supplementary = supplementary or record
-        return supplementary
-
-    def _overlaps(self, record: pysam.AlignedSegment) -> bool:
-        return self.limits is None or overlaps(record, self._contig, *self.limits)
+        if left_out:
+            what = "is not aligned" if all(left_out) else "has secondary records only"
+            raise F5pyError(f"{self.name}: read {name} {what}; leave -b and -g out to draw it with its own bases")
+        raise InputFileError(f"{self.name}: has no read {name}; leave -b and -g out to draw it without alignment")
 
     def chunks(
         self, windows: Windows | None = None, at_most: int = 1, within: RecordRange | None = None
