@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import fields
 from typing import BinaryIO, NamedTuple, cast
 
@@ -114,34 +114,28 @@ def counts_of_sites(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> 
     if inputs.kind == MODBAM:
         return _of_alignments(inputs, motif, options)
     if inputs.kind == BEDMETHYL:
-        counts, contigs, are_combined = SiteCounts(combine_strands=options.combine_strands), dict[str, int](), False
         with progress("bytes", size_of(paths)) as bar:
-            for path in paths:
-                with open_bytes(path, bar.advance) as source:
-                    found = count_bedmethyl(source, display_name(path), counts, contigs, motif, options.mod_code)
-                are_combined = are_combined or found[1]
-        return _of_strands(counts, contigs, are_combined, options)
+            return counts_of_bedmethyl((open_bytes(path, bar.advance) for path in paths), paths, motif, options)
     with opened_tables(inputs, options) as (table, line_of, is_bed):
         if is_bed:
-            return counts_of_bedmethyl(table, display_name(paths[0]), motif, options)
+            return counts_of_bedmethyl([nullcontext(table)], paths, motif, options)
         return site_counts(
             table, motif, options.threshold, options.threshold_per_site, options.combine_strands, line_of
         )
 
 
 def counts_of_bedmethyl(
-    source: BinaryIO, shown: str, motif: Motif, options: FrequencyOptions
+    opened: Iterable[AbstractContextManager[BinaryIO]], paths: Sequence[str], motif: Motif, options: FrequencyOptions
 ) -> tuple[SiteCounts, list[bytes]]:
-    """Count the calls of one bedMethyl table, as `counts_of_sites` does."""
-    counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
-    _, are_combined = count_bedmethyl(source, shown, counts, contigs, motif, options.mod_code)
-    return _of_strands(counts, contigs, are_combined, options)
+    """Count the calls of bedMethyl tables, as `counts_of_sites` does.
 
-
-def _of_strands(
-    counts: SiteCounts, contigs: dict[str, int], are_combined: bool, options: FrequencyOptions
-) -> tuple[SiteCounts, list[bytes]]:
-    """Return the counts. Raises `UsageError` if combined strands must be separated."""
+    Raises `UsageError` if combined strands must be separated.
+    """
+    counts, contigs, are_combined = SiteCounts(combine_strands=options.combine_strands), dict[str, int](), False
+    for table, path in zip(opened, paths, strict=True):
+        with table as source:
+            found = count_bedmethyl(source, display_name(path), counts, contigs, motif, options.mod_code)
+        are_combined = are_combined or found[1]
     has_strands = options.bedmethyl or options.output_format in FOR_R
     if are_combined and (options.stranded or (has_strands and not options.combine_strands)):
         advice = "leave out --stranded" if options.stranded else "add --combine-strands"

@@ -134,7 +134,7 @@ def frequencies_of(inputs: Inputs, motif: Motif, options: FrequencyOptions, are_
                 merger.add(table, display_name(inputs.paths[0]))
                 return merger.result()
             if is_bedmethyl:
-                counts, names = counts_of_bedmethyl(table, display_name(inputs.paths[0]), motif, options)
+                counts, names = counts_of_bedmethyl([nullcontext(table)], inputs.paths, motif, options)
             else:
                 return methylation_frequency(
                     table,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -150,8 +150,11 @@ def _open_samples(
     """Open the alignments by the names of their samples, with the records that overlap the region."""
     if options.window.endswith(".bed"):
         raise UsageError(f"-w {options.window}: a plot takes one region, written as contig:start-end")
-    paths = _paths(options)
-    opened = [_open(path, options, files) for path in paths]
+    paths = [*options.bam, *(one.partition("=")[2] for one in options.sample)]
+    opened = [
+        files.enter_context(closing(AlignmentFile(path, options.genome, min_mapq=options.min_mapq, secondary=False)))
+        for path in paths
+    ]
     names = [*_sample_names(opened[: len(options.bam)]), *(one.partition("=")[0] for one in options.sample)]
     if len(set(names)) < len(names):
         raise UsageError(f"--sample: {', '.join(names)} are not all different; give each sample another name")
@@ -172,17 +175,6 @@ def _open_samples(
             f"-w {options.window}: has {n_bases:,} bases; choose a region of at most {most_bases:,}, or {instead}"
         )
     return samples, regions[0]
-
-
-def _paths(options: PlotRegionOptions) -> list[str]:
-    """List the alignment files."""
-    return [*options.bam, *(one.partition("=")[2] for one in options.sample)]
-
-
-def _open(path: str, options: PlotRegionOptions, files: ExitStack) -> AlignmentFile:
-    alignments = AlignmentFile(path, options.genome, min_mapq=options.min_mapq, secondary=False)
-    files.callback(alignments.close)
-    return alignments
 
 
 def _overlapping(visited: Iterable[Any], contig: int, start: int, end: int) -> Iterator[pysam.AlignedSegment]:

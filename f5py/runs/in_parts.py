@@ -45,7 +45,13 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
     folder = _folder(recipe, options)
     only_plan = options.partitions is not None and options.engine is None and not options.resume
     if only_plan:
-        _only_plan(recipe, options, folder)
+        n_parts = len(make_plan(recipe, options, folder))
+        _advise(options)
+        console.note(
+            _WHO,
+            f"{n_parts} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {n_parts - 1}), in any "
+            f"order and on any machine, then: f5py finish {shlex.quote(folder)}",
+        )
         return RunCounts()
     with ExitStack() as ending:
         plan = _plan_to_go_on_with(recipe, options, folder)
@@ -64,18 +70,6 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
     if options.resume:
         plan.remove_parts()
     return counts
-
-
-def _only_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> None:
-    if Plan.is_there(folder):
-        raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
-    plan = make_plan(recipe, options, folder)
-    _advise(options)
-    console.note(
-        _WHO,
-        f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
-        f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",
-    )
 
 
 def _plan_to_go_on_with(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan | None:
