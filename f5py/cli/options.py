@@ -29,6 +29,8 @@ from f5py.options.table_commands import CompileOptions, DemoOptions, GpuCheckOpt
 _LEAST_ADDRESS_SPACE = 512 << 20
 #: Key of a context's `meta`: the words after the name of the command.
 WORDS = "f5py.words"
+#: Of values that the shell completes as names of files.
+_FILE_NAME = click.Path(readable=False)
 #: Options of every command.
 COMMON = ("-h", "--help", "-V", "--version", "--help-all", "--quiet", "--log-file")
 #: Those that are never abbreviated.
@@ -123,15 +125,6 @@ class _Choice(click.ParamType):
         return [CompletionItem(name) for name in self._values if name.startswith(incomplete)]
 
 
-class _FileName(click.types.StringParamType):
-    """A text that the shell completes as the name of a file."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(incomplete, type="file")]
-
-
 class _ConditionalOption(click.Option):
     """An option that must be given unless one of some others is."""
 
@@ -164,7 +157,7 @@ class OptionsCommand(click.Command):
                 ["--help-all"], is_flag=True, hidden=True, is_eager=True, expose_value=False, callback=_show_all
             ),
             click.Option(["--quiet"], is_flag=True, is_eager=True, expose_value=False, callback=_be_quiet),
-            click.Option(["--log-file"], type=_FileName(), is_eager=True, expose_value=False, callback=_log_to),
+            click.Option(["--log-file"], type=_FILE_NAME, is_eager=True, expose_value=False, callback=_log_to),
         ]
 
     def _run(self, **given: Any) -> None:
@@ -291,9 +284,9 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     if option.is_argument:
         if option.repeated:
             required = option.default is REQUIRED
-            return click.Argument([name], nargs=-1, required=required, metavar=option.metavar, type=_FileName())
+            return click.Argument([name], nargs=-1, required=required, metavar=option.metavar, type=_FILE_NAME)
         more: dict[str, Any] = {} if option.default is REQUIRED else {"default": option.default}
-        return click.Argument([name], required=not more, metavar=option.metavar, type=_FileName(), **more)
+        return click.Argument([name], required=not more, metavar=option.metavar, type=_FILE_NAME, **more)
     more = {"hidden": option.is_hidden, "help": option.help}
     if option.kind is Kind.FLAG:
         more["is_flag"] = True
@@ -313,7 +306,7 @@ def _parameter(name: str, option: Option) -> click.Parameter:
 
 _TYPES = {
     Kind.YES_NO: YesNo(), Kind.BASES: BaseCount(), Kind.INTEGER: click.INT, Kind.NUMBER: click.FLOAT,
-    Kind.TEXT: click.STRING, Kind.FILE: _FileName(), Kind.PATH: _FileName(),
+    Kind.TEXT: click.STRING, Kind.FILE: _FILE_NAME, Kind.PATH: _FILE_NAME,
 }  # fmt: skip
 
 

@@ -40,10 +40,7 @@ class TerminationSignal(KeyboardInterrupt):
 def raise_on_signals(outermost: CodeType) -> None:
     """Let SIGINT raise `KeyboardInterrupt`, and other signals of `_ENDING` `TerminationSignal`.
 
-    Parameters
-    ----------
-    outermost : code object
-        Of the function that calls this. It may be called in an import, which does not count.
+    `outermost` is the code of the calling function, which may be called in an import that does not count.
     """
     global _outermost, _waiting
     _outermost, _waiting = outermost, None

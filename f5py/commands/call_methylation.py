@@ -48,7 +48,6 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
     """The recipe of ``call-methylation``."""
 
     command = "call-methylation"
-    options_class = CallOptions
     keeps_command_line = True
     words = "calls"
 

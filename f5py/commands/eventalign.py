@@ -55,7 +55,6 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
     """The recipe of ``eventalign``."""
 
     command = "eventalign"
-    options_class = EventalignOptions
     keeps_command_line = True
     words = "rows"
 

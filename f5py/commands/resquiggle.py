@@ -67,7 +67,6 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     """The recipe of ``resquiggle``."""
 
     command = "resquiggle"
-    options_class = ResquiggleOptions
     who = _WHO
 
     def resolved(self, options: ResquiggleOptions, to_callback: bool = False) -> ResquiggleOptions:

@@ -36,18 +36,8 @@ def process(
 ) -> float:
     """Load, compute and write all batches; return the compute seconds.
 
-    Raises `F5pyError`; outputs so far are valid and in order, and the message ends with `left`.
-
-    Parameters
-    ----------
-    batches : generator of ReadBatch
-        See `f5py.pipeline.loader.Loader.batches`; not begun.
-    inputs : ExitStack
-        Open inputs, closed by the thread that uses them: after an interrupt it may be reading for a while.
-    who : str
-        Source of the messages.
-    left : str
-        State of the output after an error.
+    Raises `F5pyError`; outputs so far are valid and in order, and the message ends with `left`, their state. `batches`
+    has not begun. The thread that uses `inputs` closes them: after an interrupt it may be reading for a while.
     """
     started = time.perf_counter()
     processing = console.Stopwatch()

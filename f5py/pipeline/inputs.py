@@ -59,18 +59,10 @@ def open_inputs(
 ) -> tuple[Loader, Chemistry]:
     """Open all input files, to be closed by `inputs`, and check that they belong together.
 
-    Raises `F5pyError` for missing, damaged or mismatched files, or an unknown chemistry.
-
-    Parameters
-    ----------
-    signals_of : callable, optional
-        Returns the signals, perhaps those of an earlier run over the same files.
-    sequences_of : callable, optional
-        Returns the sequences of a reference that is not FASTA, or None; called with its path and a number of threads.
-    chosen : ReadList, optional
-        The only reads to use, unless the options list some.
-    **settings
-        Fields of `Loader` that are not options.
+    `signals_of` returns the signals, perhaps those of an earlier run over the same files. `sequences_of` returns the
+    sequences of a reference that is not FASTA, by its path and a number of threads, or None. Reads are limited to those
+    `chosen`, unless the options list some. `settings` are fields of `Loader` that are not options. Raises `F5pyError`
+    for missing, damaged or mismatched files, or an unknown chemistry.
     """
     given, options = options, with_local_inputs(options, inputs)
     alignments = open_alignments(options, chosen)

@@ -7,20 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from f5py.core.batch import Calls, Events, ReadBatch, Rows
-from f5py.core.names import Names
+from f5py.core.batch import Calls, Events, ReadBatch, Rows, empty
+from f5py.io.signals import SignalBlock
+from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.threads.pool import CallingThread
 
 if TYPE_CHECKING:
     from f5py.pore_model.model import PoreModel
 
 _HERE: Any = CallingThread()
-
-
-def _nothing(kind: type) -> NDArray:
-    return np.empty(0, kind)
 
 
 def _model() -> PoreModel:
@@ -32,18 +28,13 @@ def _model() -> PoreModel:
 def _no_reads() -> ReadBatch:
     """Make a batch without reads but with arrays of the usual types."""
     offsets = np.zeros(1, np.int64)
-    return ReadBatch(
-        number=0, names=Names.of([]), read_index=_nothing(np.int64), status=_nothing(np.uint8),
-        contig=_nothing(np.int32), reference_start=_nothing(np.int64), reference_end=_nothing(np.int64),
-        reverse=_nothing(np.bool_), cigar=_nothing(np.uint32), cigar_offsets=offsets,
-        reference=_nothing(np.uint8), reference_offsets=offsets, bases=_nothing(np.uint8), base_offsets=offsets,
-        samples=_nothing(np.int16), sample_offsets=offsets, offset=_nothing(np.float32),
-        unit=_nothing(np.float32), sampling_rate=_nothing(np.float32),
-        events=Events.none()._replace(offsets=offsets),
-        rows=Rows.none()._replace(offsets=offsets, n=_nothing(np.int64)),
-        shift=_nothing(np.float32), scale=_nothing(np.float32), var=_nothing(np.float32),
-        calls=Calls.none()._replace(offsets=offsets, n=_nothing(np.int64)),
-    )  # fmt: skip
+    signals = SignalBlock(empty(np.int16), offsets, np.empty((5, 0), np.float32), {})
+    batch = unmapped_batch(0, [], empty(np.uint8), offsets, signals)
+    batch.events = Events.none()._replace(offsets=offsets)
+    batch.rows = Rows.none()._replace(offsets=offsets, n=empty(np.int64))
+    batch.shift = batch.scale = batch.var = empty(np.float32)
+    batch.calls = Calls.none()._replace(offsets=offsets, n=empty(np.int64))
+    return batch
 
 
 def _events() -> None:

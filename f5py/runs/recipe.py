@@ -160,7 +160,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     """Recipe of one command; subclasses have no state."""
 
     command: ClassVar[str]
-    options_class: ClassVar[type]
     who: ClassVar[str] = "meth_main"
     keeps_command_line: ClassVar[bool] = False
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from f5py.compute.diagnosis import RunCounts
 from f5py.core.batch import Cause
-from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import bam_header, chosen_records, record_names
@@ -35,7 +34,6 @@ from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.mapping import MapOptions, load_reference, map_reads
 from f5py.messages import console
 from f5py.messages.console import input_warning
-from f5py.methylation.overlapping_calls import AlignmentSpans
 from f5py.options import declarations
 from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import WatchOptions
@@ -361,22 +359,23 @@ def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tupl
     be removed before the next one is requested. Raises `InputFileError` if two files that share reads have other
     contigs.
     """
-    seen = _NameSet()
+    seen: set[int] = set()
     for at, path in enumerate(paths):
-        shared, here = _NameSet(), []
+        shared, here = set[int](), set[int]()
         for data, starts, n in _chunks(path):
-            names = record_names(data, starts, np.arange(n))
-            is_shared = seen.has(names)
-            if is_shared.any():
-                shared.add(record_names(data, starts, np.flatnonzero(is_shared)))
-            here.append(names)
-        for names in here:
-            seen.add(names)
-        if shared.n:
+            here.update(names := _name_hashes(data, starts, n))
+            shared.update(seen.intersection(names))
+        seen |= here
+        if shared:
             yield _write(at, paths, shared, os.path.join(folder, f"{at}.bam"))
 
 
-def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, list[RecordRange]]:
+def _name_hashes(data: NDArray[np.uint8], starts: NDArray[np.int64], n: int) -> list[int]:
+    """Hash the names of records: a false match adds a record that changes no call."""
+    return [hash(name) for name in record_names(data, starts, np.arange(n))]
+
+
+def _write(at: int, paths: Sequence[str], shared: set[int], bam: str) -> tuple[int, str, list[RecordRange]]:
     with closing(AlignmentFile(paths[at], None, 0, True)) as file:
         header, contigs = file.header, (file.contigs, file.contig_lengths)
         begun = bam_header(header)
@@ -384,7 +383,7 @@ def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[i
         out.write(_compress(begun))
         for path in paths[:at]:
             for data, starts, n in _chunks(path):
-                chosen = np.flatnonzero(shared.has(record_names(data, starts, np.arange(n))))
+                chosen = np.flatnonzero([name in shared for name in _name_hashes(data, starts, n)])
                 if len(chosen):
                     _check_contigs(path, paths[at], contigs)
                     out.write(_compress(chosen_records(data, starts, chosen)[0].tobytes()))
@@ -412,22 +411,3 @@ def _chunks(path: str) -> _Chunks:
 
 def _compress(text: bytes) -> bytes:
     return b"".join(bgzf_blocks(text, MAX_BLOCK >> 1))
-
-
-class _NameSet:
-    """Set of read names as two hashes each; the chance of a false match is 2 ** -127."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._spans = AlignmentSpans()
-
-    def add(self, names: Names) -> None:
-        self.n += len(names)
-        self._spans.add(names, _nowhere(names))
-
-    def has(self, names: Names) -> NDArray[np.bool_]:
-        return self._spans.touched(names, _nowhere(names))
-
-
-def _nowhere(names: Names) -> Any:
-    return np.zeros(len(names), np.int32), *np.zeros((2, len(names)), np.int64)
