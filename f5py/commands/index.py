@@ -100,7 +100,7 @@ def _index_fast5(options: IndexOptions, prefix: str, sources: Sequence[str]) -> 
 
 
 def _index_slow5(options: IndexOptions, prefix: str, sources: Sequence[str]) -> IndexSummary:
-    """Index basecalled reads with all signals in SLOW5 files or folders, and index these files unless told not to.
+    """Index basecalled reads with all signals in SLOW5 files or folders, and these files.
 
     The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it.
     """

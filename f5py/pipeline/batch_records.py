@@ -38,7 +38,13 @@ class Part:
 
 @exact_kernel
 def prepare(cigar, offsets, hard_clips):
-    """Clear hard clips in `cigar` unless they count; return the first spliced read, or -1."""
+    """Clear hard clips unless they count; return the first spliced read, or -1.
+
+    Parameters
+    ----------
+    cigar, offsets : uint32, int64
+        Length times 16 plus operation, changed; offsets of the reads.
+    """
     spliced = -1
     for read in range(offsets.shape[0] - 1):
         for i in range(offsets[read], offsets[read + 1]):
@@ -56,7 +62,14 @@ def count_columns(alignments, bases, base_offsets, codes, columns):
     """Count the aligned columns of reads, and those with equal bases.
 
     Columns with an A of the reference are skipped, as unknown bases become A, and so are reads with another number of
-    bases than their alignment. `bases` has the reads as sequenced; `columns`, int64 of shape (n, 2), is added to.
+    bases than their alignment.
+
+    Parameters
+    ----------
+    bases, base_offsets : uint8, int64
+        Letters of the reads as sequenced.
+    columns : int64, shape (n, 2)
+        Added to, of the first n reads.
     """
     for read in range(columns.shape[0]):
         first, end = alignments.cigar_offsets[read], alignments.cigar_offsets[read + 1]

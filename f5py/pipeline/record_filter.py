@@ -46,9 +46,14 @@ class BatchLimits(NamedTuple):
 
 @exact_kernel
 def cut(kinds, lengths, first, n, limits, state):
-    """Find the end of a batch that continues with record `first`; mark very long reads in `kinds`.
+    """Find the end of a batch that continues with record `first`.
 
-    `state`, int64 of shape (4,), has reads, skipped records and bases of the batch, and whether it is closed; updated.
+    Parameters
+    ----------
+    kinds, lengths : uint8, int64, shape (n,)
+        Classification of each record, changed of very long reads, see `BatchLimits`; bases of each read.
+    state : int64, shape (4,)
+        Reads, skipped records and bases of the batch so far, and whether it is closed; updated.
     """
     batch_size, max_bases, ultra_threshold, counts_left_out = limits
     i = first
@@ -128,7 +133,10 @@ def _slot_of(table, key):
 def mark_duplicates(data, starts, n, kinds, table):
     """Mark `KEPT` records as `DUPLICATE` if flagged or seen before; return the number of new ones.
 
-    `table`, uint64 of shape (2 ** m, 2), gets the keys, for which it has room.
+    Parameters
+    ----------
+    table : uint64, shape (2 ** m, 2)
+        Keys, with room for `n` more; changed.
     """
     key = np.empty(2, np.uint64)
     n_new = 0
@@ -151,7 +159,12 @@ def mark_duplicates(data, starts, n, kinds, table):
 
 @exact_kernel
 def move_all(old, new):
-    """Copy a table of keys into a larger one of zeros."""
+    """Copy a table into a larger one of zeros.
+
+    Parameters
+    ----------
+    old, new : uint64, shape (2 ** m, 2)
+    """
     key = np.empty(2, np.uint64)
     for i in range(old.shape[0]):
         if old[i, 0] != 0:

@@ -309,7 +309,7 @@ class EarlyText:
 
 
 class PartsProgress:
-    """Progress of the parts of a plan that other processes compute; `early` collects the rows of finished ones."""
+    """Progress of the parts of a plan in other processes; `early` collects the rows of finished ones."""
 
     def __init__(self, plan: Plan, early: EarlyText, advance: Callable[[int], object]) -> None:
         self._plan, self._early, self._advance = plan, early, advance
