@@ -79,31 +79,20 @@ class _IrVector:
         return self.of(self.builder.select(self.builder.fcmp_ordered("<", self.value, limit), limit, self.value))
 
 
-class _Divisor:
-    """Number of samples to divide sums by."""
+def _divide(dividend: _IrVector, number: Any, is_fused: bool) -> _IrVector:
+    """Divide by a whole number exactly by Markstein's method (IBM Journal of Research and Development 34:111, 1990).
 
-    def __init__(self, builder: Any, width: Any, is_fused: bool) -> None:
-        single = builder.sitofp(width, ir.FloatType())
-        double = builder.sitofp(width, ir.DoubleType())
-        self._is_fused = is_fused
-        self._by_kind = {}
-        for kind, scalar in ((_FLOATS, single), (_DOUBLES, double)):
-            inverse = builder.fdiv(ir.Constant(scalar.type, 1.0), scalar)
-            self._by_kind[str(kind)] = [
-                _IrVector(builder, vectors.broadcast(builder, one, kind)) for one in (scalar, inverse)
-            ]
-
-    def divide(self, dividend: _IrVector) -> _IrVector:
-        """Divide exactly by Markstein's method (IBM Journal of Research and Development 34:111, 1990).
-
-        The remainder of the rounded product with the reciprocal is exact, and corrects it. Processors without fused
-        multiply-add divide.
-        """
-        divisor, inverse = self._by_kind[str(dividend.value.type)]
-        if not self._is_fused:
-            return dividend / divisor
-        product = dividend * inverse
-        return (-divisor).fused(product, dividend).fused(inverse, product)
+    The remainder of the rounded product with the reciprocal is exact, and corrects it. Processors without fused
+    multiply-add divide.
+    """
+    builder, kind = dividend.builder, dividend.value.type
+    scalar = builder.sitofp(number, kind.element)
+    divisor = dividend.of(vectors.broadcast(builder, scalar, kind))
+    if not is_fused:
+        return dividend / divisor
+    inverse = dividend.of(vectors.broadcast(builder, builder.fdiv(ir.Constant(kind.element, 1.0), scalar), kind))
+    product = dividend * inverse
+    return (-divisor).fused(product, dividend).fused(inverse, product)
 
 
 def _divide_by_root(difference: _IrVector, square: _IrVector) -> tuple[_IrVector, Any]:
@@ -147,30 +136,35 @@ def _fill(typingctx, sums, square_sums, at, window, out, to):
         places = builder.sub(at, window), at, builder.add(at, window)
         before, here, after = (load(0, index) for index in places)
         squares_before, squares_here, squares_after = (load(1, index) for index in places)
-        width = _Divisor(builder, window, is_fused)
+
+        def mean(total: _IrVector) -> _IrVector:
+            return _divide(total, window, is_fused)
+
         # Single and double precision as in f5c: peaks compare these values exactly.
-        left = width.divide(here - before).single()
-        right = width.divide((after - here).single())
-        left_square = width.divide(squares_here - squares_before)
-        right_square = width.divide((squares_after - squares_here).single())
+        left = mean(here - before).single()
+        right = mean((after - here).single())
+        left_square = mean(squares_here - squares_before)
+        right_square = mean((squares_after - squares_here).single())
         variance = left_square - (left * left).double() + right_square.double() - (right * right).double()
         difference, variance = (right - left).call("fabs"), variance.single()
 
         def divide() -> Any:
-            square = width.divide(variance.at_least(_SMALLEST_NORMAL)).double()
+            square = mean(variance.at_least(_SMALLEST_NORMAL)).double()
             return (difference.double() / square.call("sqrt")).single().value
 
-        result = _quotient(difference, variance, width, divide) if is_fused else divide()
+        result = _quotient(difference, variance, mean, divide) if is_fused else divide()
         builder.store(result, place(4, arguments[5], _FLOATS)).align = 4
         return context.get_dummy_value()
 
     return types.void(sums, square_sums, types.intp, types.intp, out, types.intp), generate
 
 
-def _quotient(difference: _IrVector, variance: _IrVector, width: _Divisor, divide: Callable[[], Any]) -> Any:
+def _quotient(
+    difference: _IrVector, variance: _IrVector, mean: Callable[[_IrVector], _IrVector], divide: Callable[[], Any]
+) -> Any:
     """Compute the quotient without a division; call `divide` if any lane is doubtful."""
     builder = difference.builder
-    result, is_unsure = _divide_by_root(difference, width.divide(variance.at_least(_SMALLEST)))
+    result, is_unsure = _divide_by_root(difference, mean(variance.at_least(_SMALLEST)))
     is_less = builder.fcmp_ordered("<", difference.value, variance.value)
     smaller = builder.select(is_less, difference.value, variance.value)
     is_small = builder.and_(

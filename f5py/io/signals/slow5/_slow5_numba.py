@@ -309,7 +309,7 @@ def _store(got, read, address, n):
         copy_from(got.scratch[place : place + n], address, 2 * n)
 
 
-_TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
+_TAB, _NEWLINE, _COMMA, _MINUS, _DOT, _ZERO = 9, 10, 44, 45, 46, 48
 _N_FIELDS = 8
 _MOST_DIGITS = 18
 _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
@@ -322,7 +322,8 @@ def parse_text(file, line, size, names, begin, end, read, got):
     Fields: name, read group, digitisation, offset, range, sampling rate, number of samples, comma-separated samples,
     and further ones, of which only the start of the read is used.
     """
-    fields = np.zeros(_N_FIELDS + 1, np.int64)  # offsets
+    n_wanted = _N_FIELDS + file.form.start_field.shape[0]
+    fields = np.zeros(n_wanted + 1, np.int64)  # offsets
     if size < 1 or line[size - 1] != _NEWLINE:
         return False
     n = 1
@@ -330,7 +331,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
         if line[i] == _TAB or i == size - 1:
             fields[n] = i + 1
             n += 1
-            if n > _N_FIELDS:
+            if n > n_wanted:
                 break
     if n <= _N_FIELDS or fields[1] - 1 != end - begin:
         return False
@@ -345,24 +346,11 @@ def parse_text(file, line, size, names, begin, end, read, got):
     if group < 0 or count < 0:
         return False
     got.groups[read] = group
-    _start(file, line, size, fields[8], read, got)
+    if _N_FIELDS < n_wanted < n:
+        start = _unsigned(line, fields[n_wanted - 1], fields[n_wanted] - 1)
+        if start >= 0:  # a dot means none
+            got.calibration[read, _N_CALIBRATION] = start
     return _samples(line, fields[7], fields[8] - 1, count, read, got)
-
-
-@exact_inner
-def _start(file, line, size, at, read, got):
-    """Parse the start of a read, if present; a dot means none."""
-    left = file.form.start_field.shape[0]
-    begin = at
-    for i in range(at, size if left > 0 else at):
-        if line[i] == _TAB or i == size - 1:
-            left -= 1
-            if left == 0:
-                start = _unsigned(line, begin, i)
-                if start >= 0:
-                    got.calibration[read, _N_CALIBRATION] = start
-                return
-            begin = i + 1
 
 
 @exact_inner
@@ -390,14 +378,9 @@ def _unsigned(text, begin, end):
 @exact_inner
 def _samples(line, begin, end, count, read, got):
     """Parse the samples, which must match their number."""
-    given = 0
-    if count > 0:
-        given = 1
-        for i in range(begin, end):
-            given += line[i] == _COMMA
-    elif not (end == begin or (end == begin + 1 and line[begin] == 46)):  # a dot stands for nothing
-        return False
-    if given != count:
+    if count == 0:
+        return end == begin or (end == begin + 1 and line[begin] == _DOT)
+    if count > end - begin:
         return False
     if not take_room(got, read, count, count):
         return True
@@ -418,4 +401,4 @@ def _samples(line, begin, end, count, read, got):
             return False
         got.scratch[place + i] = value
         at = stop + 1
-    return True
+    return at == end + 1
