@@ -31,7 +31,7 @@ _ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
 @exact_inner
 def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
-    """List the reference and read positions of all aligned bases, and the end of each exon in these lists."""
+    """List the reference and read positions of all aligned bases and the ends of exons; return the number of these."""
     reference = np.int64(reference_start)
     read = np.int64(0)
     count = 0
@@ -52,6 +52,7 @@ def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
         if OF_READ >> operation & 1:
             read += length
     exon_end[exon] = count
+    return exon + 1
 
 
 @exact_inner
@@ -96,18 +97,9 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
     window_end = ends[first_window[read] : end_window[read]]
     transitions_of_read = transitions[read]
     k = model.k
-    n_pairs = np.int64(0)
-    n_exons = 1
-    for c in range(cigar.shape[0]):
-        operation = cigar[c] & 15
-        if ALIGNED >> operation & 1:
-            n_pairs += np.int64(cigar[c] >> 4)
-        elif operation == REFERENCE_SKIP:
-            n_exons += 1
-    pair_reference = np.empty(n_pairs, np.int64)
-    pair_read = np.empty(n_pairs, np.int64)
-    exon_end = np.empty(n_exons, np.int64)
-    _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end)
+    pair_reference, pair_read = np.empty(segment.shape[0], np.int64), np.empty(segment.shape[0], np.int64)
+    exon_end = np.empty(cigar.shape[0] + 1, np.int64)
+    n_exons = _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end)
 
     level = np.zeros(viterbi.KMER_SLOTS, np.float32)
     stdv = np.ones(viterbi.KMER_SLOTS, np.float32)

@@ -28,7 +28,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._known: dict[str, tuple[int, int, Found]] = {}
+        self._known: dict[str, tuple[tuple[int, int], Found]] = {}
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             with open(self._descriptor, "rb", closefd=False) as file:
@@ -49,11 +49,8 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
 
     def found(self, path: str) -> Found | None:
         """Return a file's result, None if it was not scanned or has changed."""
-        known = self._known.get(path)
-        if known is None:
-            return None
-        size, modified, found = known
-        return found if _state(path) == (size, modified) else None
+        state, found = self._known.get(path, (None, None))
+        return found if _state(path) == state else None
 
     def add(self, path: str, found: Found) -> None:
         """Append a file's result; raise `OutputFileError` if that fails."""
@@ -82,7 +79,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
         return OutputFileError(f"{self._path}: cannot be written ({problem.strerror})")
 
 
-def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
+def _parsed(line: bytes) -> tuple[str, tuple[tuple[int, int], Found]]:
     """Parse a line as a path with size, time and result; raise `DamagedValueError` if it is malformed."""
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
@@ -90,7 +87,7 @@ def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
     values = JsonObject.of_text(text)
     values.check_names(("path", "size", "time", "found"))
     found: Found = values.text("found") if is_text(values.members["found"]) else values.texts("found")
-    return values.text("path"), (values.integer("size"), values.integer("time", -(2**63)), found)
+    return values.text("path"), ((values.integer("size"), values.integer("time", -(2**63))), found)
 
 
 def _state(path: str) -> tuple[int, int] | None:

@@ -66,10 +66,6 @@ class DecodedRecords(NamedTuple):
         calibration = np.full((n, len(FIELDS)), np.nan)
         return cls(np.zeros(1, np.int64), scratch, places, n_samples, is_packed, codes, groups, calibration)
 
-    @property
-    def stored(self) -> StoredSamples:
-        return StoredSamples(self.scratch, np.arange(len(self.codes) + 1), self.places, self.n_samples, self.is_packed)
-
 
 class Slow5Source(SignalSource):
     """Signals of a SLOW5 file.
@@ -119,7 +115,8 @@ class Slow5Source(SignalSource):
         got.n_samples[got.codes != 0] = -1
         places, empty = [self.path] * len(names), np.empty if self._leaves_packed else recycled_array
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
-        block.packed = got.stored
+        each = np.arange(len(names) + 1)
+        block.packed = StoredSamples(got.scratch, each, got.places, got.n_samples, got.is_packed)
         if not self._leaves_packed:
             block.expand(self._threads.workers())
         return block
