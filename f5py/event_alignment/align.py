@@ -161,7 +161,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
                     n_room = 2 * n_events
                     events = np.zeros(n_room + 2 * viterbi.MARGIN, np.float32)
                     words = np.empty(viterbi.words_needed(n_room, viterbi.KMER_SLOTS), np.uint16)
-                    path = np.empty((viterbi.path_length(n_room, viterbi.KMER_SLOTS), 3), np.int32)
+                    path = np.empty((n_room + viterbi.KMER_SLOTS, 3), np.int32)
                 for i in range(n_events):
                     events[viterbi.MARGIN + i] = event_mean[stop_event - stride * i]
                 at = position - reference_start

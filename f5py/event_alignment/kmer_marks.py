@@ -1,7 +1,6 @@
 """Marks of reference k-mers as found in the read, and rows for the k-mers that its events skip."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, Rows, RowState
 from f5py.core.cigar import ALIGNED, DELETION, INSERTION, OF_READ, OF_REFERENCE
@@ -91,19 +90,12 @@ def compare_kmers(batch: ReadBatch, k: int, pool: WorkerPool, trim: int = 0) -> 
     base, ``I`` with an insertion inside, ``X`` with a different base, else ``=``.
     """
     batch.kmer_marks = np.empty(int(batch.reference_offsets[-1]), np.uint8)
+    letters = np.frombuffer(bytes(range(256)).upper().replace(b"U", b"T"), np.uint8)
+    letters = np.stack([letters, COMPLEMENTS[letters]])
     pool.run(
-        fill_marks, np.arange(len(batch)), batch.alignments, batch.bases, batch.base_offsets, _letters(), (k, trim),
+        fill_marks, np.arange(len(batch)), batch.alignments, batch.bases, batch.base_offsets, letters, (k, trim),
         batch.kmer_marks, order=batch.number,
     )  # fmt: skip
-
-
-def _letters() -> NDArray[np.uint8]:
-    """Make a table of upper-case DNA letters and of their complements by letter; shape (2, 256)."""
-    letters = np.arange(256, dtype=np.uint8)
-    lower = np.arange(ord("a"), ord("z") + 1)
-    letters[lower] = lower - 32
-    letters[list(b"Uu")] = ord("T")
-    return np.stack([letters, COMPLEMENTS[letters]])
 
 
 _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)

@@ -51,12 +51,6 @@ def words_needed(n_events, n_kmers):
     return (n_events + n_kmers) * _VECTORS * _WORDS
 
 
-@exact_inner
-def path_length(n_events, n_kmers):
-    """Return the greatest length of a path."""
-    return n_events + n_kmers
-
-
 @emits(simd.vector, *[simd.vector] * 4)
 def _log_density(builder, x, level, stdv, constant):
     """Compute normal log-densities, ``constant + (-0.5 * z) * z`` with ``z = (x - level) / stdv``.
@@ -165,7 +159,7 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
 def trace(words, n_events, n_kmers, possible, path):
     """Write the best path from end to start, or only its end unless `possible`; return its length.
 
-    Each element of `path` (int32, shape (path_length(n_events, n_kmers), 3)) is row, k-mer and state.
+    Each element of `path` (int32, shape (n_events + n_kmers, 3)) is row, k-mer and state.
     """
     row = n_events
     kmer = n_kmers - 1

@@ -16,7 +16,6 @@ from f5py.event_alignment.viterbi import (
     SCRATCH,
     BlockEmissions,
     fill,
-    path_length,
     trace,
     words_needed,
 )
@@ -27,7 +26,7 @@ from ..examples import examples
 from .made_alignments import level_model, made_batch, made_model, made_read
 from .plain_viterbi import BAD, plain_rows, viterbi
 
-fill, path_length, trace, words_needed = map(compiled, (fill, path_length, trace, words_needed))
+fill, trace, words_needed = map(compiled, (fill, trace, words_needed))
 
 F = np.float32
 
@@ -112,7 +111,7 @@ def test_paths_with_ties():
         reversed_events = np.zeros(n_events + 2 * MARGIN, F)
         reversed_events[MARGIN : MARGIN + n_events] = events[::-1]
         words = np.full(words_needed(n_events, n_kmers), 0xAAAA, np.uint16)
-        path = np.empty((path_length(n_events, n_kmers), 3), np.int32)
+        path = np.empty((n_events + n_kmers, 3), np.int32)
         emissions, scratch = BlockEmissions(level, stdv, constant), np.full(SCRATCH, np.nan, F)
         possible = fill(reversed_events, n_events, n_kmers, emissions, transitions, scratch, words)
         n_path = trace(words, n_events, n_kmers, possible, path)

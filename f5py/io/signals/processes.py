@@ -97,21 +97,18 @@ class ProcessSource(IndexedSource):
                 with self._lock:
                     self._find_crash_cause(death)
 
-    def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        for name, path in zip(names, paths_of(self._paths, names), strict=True):
-            if not path or path in self._files:
-                continue
-            try:
-                with self._group() as group:
-                    found: dict[str, str] = group.ask((name, path), path)
-            except ProcessCrashError as death:
-                with self._lock:
-                    if path not in self._files:
-                        self._give_up(path, death.how)
-                return {}
-            if found:
+    def _run_info(self, name: str, path: str) -> dict[str, str]:
+        if path in self._files:
+            return {}
+        try:
+            with self._group() as group:
+                found: dict[str, str] = group.ask((name, path), path)
                 return found
-        return {}
+        except ProcessCrashError as death:
+            with self._lock:
+                if path not in self._files:
+                    self._give_up(path, death.how)
+            return {}
 
     def list_reads(self, paths: Sequence[str], crash: str = "{path}: the file {how}; it is damaged") -> list[Any]:
         """Return `list_reads` of the reader for each file, or a text for one that crashes or hangs a process."""

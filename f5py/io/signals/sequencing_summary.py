@@ -55,14 +55,14 @@ def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
 def _add_summary(path: str, reads: dict[str, list[str]]) -> None:
     with open_bytes(path) as source, io.TextIOWrapper(source, encoding="utf-8", errors="surrogateescape") as file:
         header = file.readline().rstrip("\r\n").split("\t")
-        file_columns = [i for i, title in enumerate(header) if title in _FILE_COLUMNS]
-        read_columns = [i for i, title in enumerate(header) if title == "read_id"]
-        if not file_columns or not read_columns:
+        columns = {title: i for i, title in enumerate(header)}
+        read_column = columns.get("read_id", -1)
+        file_column = max(columns.get(title, -1) for title in _FILE_COLUMNS)
+        if min(read_column, file_column) < 0:
             raise InputFileError(
                 f"{path}: the header lacks the column read_id, or filename or filename_fast5; "
                 "is it a sequencing summary?"
             )
-        file_column, read_column = file_columns[-1], read_columns[-1]
         for number, line in enumerate(file, 2):
             fields = line.rstrip("\r\n").split("\t")
             if len(fields) <= max(file_column, read_column):

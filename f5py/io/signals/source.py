@@ -199,6 +199,16 @@ class IndexedSource(SignalSource):
     def place(self, name: str) -> str:
         return shown(self._paths.get(name, ""))
 
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        for name, path in zip(names, paths_of(self._paths, names), strict=True):
+            if path and (found := self._run_info(name, path)):
+                return found
+        return {}
+
+    def _run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return metadata of the run of a read in a file, nothing if it is unreadable."""
+        raise NotImplementedError
+
 
 class FileSource(IndexedSource):
     """Signals of indexed reads, read in this process. Closes the reader with itself."""
@@ -210,11 +220,8 @@ class FileSource(IndexedSource):
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         return self._reader.read(names, paths_of(self._paths, names))
 
-    def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        for name, path in zip(names, paths_of(self._paths, names), strict=True):
-            if path and (found := self._reader.run_info(name, path)):
-                return found
-        return {}
+    def _run_info(self, name: str, path: str) -> dict[str, str]:
+        return self._reader.run_info(name, path)
 
     def close(self) -> None:
         self._reader.close()

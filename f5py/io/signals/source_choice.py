@@ -1,4 +1,4 @@
-"""Opening of signal sources from a command's arguments."""
+"""Opening of signal sources, and several as one, from a command's arguments."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
 
+import numpy as np
+from numpy.typing import NDArray
+
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.files.signal_format import KIND_NAMES, Kind
 from f5py.io.remote import is_remote
-from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, signal_files
-from f5py.io.signals.source import FileSource, SignalSource
+from f5py.io.signals.source import NO_FILE, FileSource, SignalBlock, SignalSource, merge_blocks, unreadable_block
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
+from f5py.threads.pool import WorkerPool
 
 #: Largest default.
 _MOST_PROCESSES = 12
@@ -23,6 +26,69 @@ _MOST_PROCESSES = 12
 _BYTES_PER_PROCESS = 16 << 20
 #: Reads of which files are looked at.
 _MOST_LOOKED_AT = 20_000
+
+
+class JoinedSource(SignalSource):
+    """Several sources as one; the first one with a read provides it. Closes them with itself."""
+
+    def __init__(self, sources: Sequence[SignalSource]) -> None:
+        self._sources = list(sources)
+
+    @property
+    def kind(self) -> Kind:
+        return self._sources[0].kind
+
+    @property
+    def is_concurrent(self) -> bool:
+        return all(source.is_concurrent for source in self._sources)
+
+    def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
+        for source in self._sources:
+            source.use_pool(pool)
+
+    def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        return self._owners(names) >= 0
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        names = list(names)
+        owners = self._owners(names)
+        parts: list[tuple[list[int], SignalBlock]] = []
+        for at in np.unique(owners).tolist():
+            reads = np.flatnonzero(owners == at).tolist()
+            wanted = [names[i] for i in reads]
+            n = len(wanted)
+            block = unreadable_block(wanted, [""] * n, [NO_FILE] * n) if at < 0 else self._sources[at].fetch(wanted)
+            if len(reads) == len(names):
+                return block
+            parts.append((reads, block))
+        return merge_blocks(len(names), parts)
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        for name, at in zip(names, self._owners(names).tolist(), strict=True):
+            if at >= 0 and (found := self._sources[at].run_info([name])):
+                return found
+        return {}
+
+    def first_names(self, n: int) -> list[str]:
+        names: list[str] = []
+        for source in self._sources:
+            names += source.first_names(n - len(names))
+        return names
+
+    def place(self, name: str) -> str:
+        (at,) = self._owners([name]).tolist()
+        return "" if at < 0 else self._sources[at].place(name)
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()
+
+    def _owners(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Return the first source that has each read; -1 for none."""
+        owners = np.full(len(names), -1)
+        for at in range(len(self._sources) - 1, -1, -1):
+            owners[self._sources[at].has_reads(names)] = at
+        return owners
 
 
 def reader_processes(n_threads: int, files: Iterable[str]) -> int:
