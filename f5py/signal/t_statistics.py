@@ -80,10 +80,10 @@ class _IrVector:
 
 
 def _divide(dividend: _IrVector, number: Any, is_fused: bool) -> _IrVector:
-    """Divide by a whole number exactly by Markstein's method (IBM Journal of Research and Development 34:111, 1990).
+    """Divide by a whole number exactly.
 
-    The remainder of the rounded product with the reciprocal is exact, and corrects it. Processors without fused
-    multiply-add divide.
+    Markstein's method (IBM Journal of Research and Development 34:111, 1990): the remainder of the rounded product with
+    the reciprocal is exact, and corrects it. Processors without fused multiply-add divide.
     """
     builder, kind = dividend.builder, dividend.value.type
     scalar = builder.sitofp(number, kind.element)

@@ -100,8 +100,10 @@ def mark_all(queue, reads, alignments, motifs, truth):
 
 
 @inner
-def _fill_ranks(letters, reverse, k, codes, ranks):
-    """Fill the rank of the k-mer at every position of a reference segment; -1 for unknown states."""
+def _ranks_of(alignments, read, k, codes):
+    """Return the rank of the k-mer at every position of a read's segment, its complement for unknown states."""
+    letters, reverse = segment_of(alignments, read), alignments.reverse[read]
+    ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
     highest = codes.n_letters ** (k - 1)
     rank = np.int64(0)
     last_unknown = -1
@@ -114,6 +116,7 @@ def _fill_ranks(letters, reverse, k, codes, ranks):
         at = i - k + 1
         if at >= 0:
             ranks[at] = rank if last_unknown < at else -rank - 1
+    return ranks
 
 
 @inner
@@ -157,9 +160,7 @@ def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         begin, n_rows = rows.offsets[read], rows.n[read]
-        letters = segment_of(alignments, read)
-        ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
-        _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
+        ranks = _ranks_of(alignments, read, k, codes)
         shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
         v = np.float64(scaling.var[read]) / scale
         stay = max(1.0 - 1.0 / events_per_base[read], MIN_STAY)
@@ -237,8 +238,8 @@ def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
 
 
 @kernel
-def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
-    """Add the events of the `used` reads, and the fit of the `tested` ones, to the `sums` of `KmerSums`.
+def add_rows(reads, is_tested, batch, rows, model, plain_kmers, weights, sums):
+    """Add the events of `reads`, or the fit of held-out ones, to the `sums` of `KmerSums`.
 
     Parameters
     ----------
@@ -252,13 +253,9 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
     plain, share = plain_kmers
     of_events, own_shift = weights
     of_kmers, fit, held = sums
-    for read in range(used.shape[0]):
-        if not (used[read] or tested[read]):
-            continue
+    for read in reads:
         begin, n_rows = rows.offsets[read], rows.n[read]
-        letters = segment_of(alignments, read)
-        ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
-        _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
+        ranks = _ranks_of(alignments, read, k, codes)
         shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
         shift += own_shift[read] * scale
         v = np.float64(scaling.var[read]) / scale
@@ -267,7 +264,7 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
                 continue
             x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
             place = rows.position[row] - alignments.start[read]
-            if tested[read]:
+            if is_tested:
                 rank = ranks[place]
                 if rank >= 0:
                     z = (x - mean[rank]) / (stdv[rank] * v)
@@ -381,12 +378,11 @@ class KmerSums:
     ) -> None:
         """Add the rows of a batch, and the fit of its held-out data."""
         reference = batch.alignments.reference
-        none = np.zeros(len(batch), np.bool_)
         for use in (LEARNT, TESTED):
             shown = np.where(uses == use, reference, np.uint8(UNKNOWN))
             chosen = (batch.status == ReadStatus.OK) & reads_with(batch, uses, use)
             add_rows(
-                *((chosen, none) if use == LEARNT else (none, chosen)),
+                np.flatnonzero(chosen), use == TESTED,
                 batch.view._replace(alignments=batch.alignments._replace(reference=shown)), batch.rows,
                 self._present_model(), (self._plain, self._share), weights,
                 (self.sums, self.fit, self.held),

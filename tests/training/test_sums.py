@@ -195,7 +195,7 @@ def test_sums(reverse: bool):
 
     def add(used: bool) -> None:
         add_rows(
-            np.array([used]), np.array([not used]), made.view, made.rows, made.present, (plain, share),
+            np.arange(1), not used, made.view, made.rows, made.present, (plain, share),
             (weights, made.own_shift), (sums, fit, held),
         )  # fmt: skip
 
@@ -225,7 +225,7 @@ def test_events_of_incomplete_controls_are_shared():
     plain = ((np.arange(4**6) + 1) % 4**6).astype(np.int32)
     sums, fit, held = np.zeros((4**6, 6)), np.zeros(2), np.zeros((4**6, 2))
     add_rows(
-        np.array([True]), np.array([False]), made.view, made.rows, made.present, (plain, np.full(4**6, 0.1)),
+        np.arange(1), False, made.view, made.rows, made.present, (plain, np.full(4**6, 0.1)),
         (weights, made.own_shift), (sums, fit, held),
     )  # fmt: skip
     total = weights[5:-5].sum()
