@@ -31,7 +31,7 @@ _ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
 @exact_inner
 def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
-    """List aligned bases by reference and read position, and the ends of exons; return the number of exons."""
+    """List aligned bases by reference and read position, and the exons' ends; return the number of exons."""
     reference = np.int64(reference_start)
     read = np.int64(0)
     count = 0

@@ -101,7 +101,7 @@ def mark_all(queue, reads, alignments, motifs, truth):
 
 @inner
 def _ranks_of(alignments, read, k, codes):
-    """Return the rank of the k-mer at every position of a read's segment, its complement for unknown states."""
+    """Rank the k-mer at every position of a read's segment; -1 - rank for unknown states."""
     letters, reverse = segment_of(alignments, read), alignments.reverse[read]
     ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
     highest = codes.n_letters ** (k - 1)
