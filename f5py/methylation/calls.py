@@ -24,8 +24,8 @@ from f5py.methylation.per_site import (
     SiteListing,
     finish_sites,
     list_sites,
-    order_sites,
     score_sites,
+    sort_windows,
 )
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
@@ -143,12 +143,11 @@ def call_methylation(
     seconds += pool.run(list_sites, reads, *site_lists, order=number)
     of_read = np.empty(n_groups, np.int64)
     of_read[slots] = of_slots
-    several = slots[groups.sites[slots] > 1]  # of all reads together, so that packs contain similar windows
-    ordered = groups, windows, sites, several
-    seconds += pool.run(order_sites, np.zeros(1, np.int64), model.k, *ordered, order=number)
+    # of all reads together, so that packs contain similar windows
+    several = sort_windows(slots[groups.sites[slots] > 1], groups, windows, sites)
     found = SiteLikelihoods(np.empty((n_slots, 2)), np.empty(n_groups))
     tasks = np.arange(-(-len(several) // WINDOWS_PER_TASK))
-    seconds += pool.run(score_sites, tasks, *inputs, *ordered, of_read, found, order=number)
+    seconds += pool.run(score_sites, tasks, *inputs, groups, windows, sites, several, of_read, found, order=number)
     prior = -1.0 if agreement is None else float(agreement)
     seconds += pool.run(finish_sites, reads, groups, sites, found, terms, prior, calls, order=number)
     if elsewhere is not None and is_shared:

@@ -48,11 +48,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import segment_of
+from f5py.core.batch import Calls
+from f5py.core.offsets import elements_of
 from f5py.jit.instructions import load_ahead
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation.group_scores import Scores, fill_plain, sort_by_digit
-from f5py.methylation.groups import is_site, sites_per_kmer
+from f5py.methylation.group_scores import Scores, fill_plain
+from f5py.methylation.groups import GroupWindows, is_site, sites_per_kmer
 from f5py.methylation.hmm import log_base, log_of_share, log_sum
 from f5py.methylation.site_cells import make_arena
 from f5py.methylation.site_hmm import SiteWindows, score_windows
@@ -61,9 +63,8 @@ from f5py.methylation.site_hmm import SiteWindows, score_windows
 WINDOWS_PER_TASK = 128
 # means of events per cache line
 _PER_LINE = 16
-# bits of the sort keys of windows, the last ones first
-_ROW_BITS, _PLACE_BITS, _KMER_BITS, _WIDTH_BITS = 14, 36, 9, 4
-_DIGIT_BITS = 8
+# of the sort keys of windows: bases with sites that are told apart, and the largest number
+_PLACES, _MOST_KEY = 62, (1 << 16) - 1
 # prior of the share of groups with agreeing sites: reads of one state, or of differing sites
 _P_UNIFORM = 0.99
 _UNIFORM_SHARE = 0.995
@@ -121,41 +122,17 @@ def list_sites(queue, reads, alignments, motifs, span, groups, windows, sites, c
         calls.n[read] = site - calls.offsets[read]
 
 
-@kernel
-def order_sites(queue, one, k, groups, windows, sites, order):
-    """Order the windows of groups of several sites so that those of a pack are alike.
-
-    The order is by width, number of k-mers, positions of the sites and number of events.
-
-    Parameters
-    ----------
-    order : int64, shape (n,)
-        Indices in the batch's calls.
-    """
-    for _ in claimed_indices(work_counter(queue), one.shape[0]):
-        n = order.shape[0]
-        keys = np.empty(n, np.int64)
-        orders = np.empty((2, n), np.int64)
-        for i in range(n):
-            slot = order[i]
-            first = sites.first[slot]
-            places = np.int64(0)
-            for site in range(first + 1, first + groups.sites[slot]):
-                further = np.int64(sites.place[site] - sites.place[first])
-                if further <= _PLACE_BITS:
-                    places |= 1 << (_PLACE_BITS - further)
-            rows = min(abs(np.int64(windows.end[slot]) - windows.begin[slot]), (1 << _ROW_BITS) - 1)
-            n_kmers = min(np.int64(windows.n_bases[slot]) - k + 1, (1 << _KMER_BITS) - 1)
-            width = min(np.int64(sites.width[slot]), (1 << _WIDTH_BITS) - 1)
-            keys[i] = (((width << _KMER_BITS) + n_kmers << _PLACE_BITS) + places << _ROW_BITS) + rows
-            orders[0, i] = i
-        now, n_digits = 0, np.int64(1 << _DIGIT_BITS)
-        for shift in range(0, _ROW_BITS + _PLACE_BITS + _KMER_BITS + _WIDTH_BITS, _DIGIT_BITS):
-            sort_by_digit(keys, np.int64(shift), n_digits - 1, n_digits, orders[now], orders[1 - now])
-            now = 1 - now
-        unordered = order.copy()
-        for i in range(n):
-            order[i] = unordered[orders[now, i]]
+def sort_windows(
+    slots: NDArray[np.int64], groups: Calls, windows: GroupWindows, sites: SiteListing
+) -> NDArray[np.int64]:
+    """Sort groups of several sites so that those of a pack are alike: by width, bases, sites and events."""
+    n_sites, first = groups.sites[slots].astype(np.int64), sites.first[slots]
+    further = sites.place[elements_of(first, n_sites)] - np.repeat(sites.place[first], n_sites)
+    bits = np.where(further < _PLACES, np.int64(1) << np.maximum(_PLACES - further, 0), 0)
+    places = np.bitwise_or.reduceat(bits, np.cumsum(n_sites) - n_sites) if len(slots) else slots
+    keys = np.abs(windows.end[slots] - windows.begin[slots]), windows.n_bases[slots], sites.width[slots]
+    n_events, n_bases, width = (np.minimum(key, _MOST_KEY).astype(np.uint16) for key in keys)  # sorted by radix
+    return slots[np.lexsort((n_events, places, n_bases, width))]
 
 
 @kernel

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.c_memory import address_of_data, borrow_array
-from f5py.jit.instructions import count_bits
 from f5py.jit.kernel import inner
 from f5py.methylation.group_scores import METHYLATED
 from f5py.methylation.hmm import background
@@ -23,8 +22,6 @@ _MOST_DENSITIES = 1 << 19
 #: Maximum bits of a state in the vector number while lanes have space for the others, to keep packs small.
 _MOST_HIGH = 3
 _LANE_BITS = 3
-#: Cost of a row besides its cells, forward or backward, in cells.
-_CELLS_OF_ROW = 35
 
 
 class Densities(NamedTuple):
@@ -328,79 +325,9 @@ class WindowPack(NamedTuple):
 
 
 @inner
-def are_alike(windows, like, first, n):
-    """Return whether the sites of `n` windows are at the same positions as those of `like`.
-
-    All windows have the same number of bases.
-    """
-    # outside the loop, as each use changes the array's reference count
-    n_bases, n_sites, site, modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
-    sites, places = n_sites[like], site[like]
-    same = True
-    for window in range(first, first + n):
-        if n_bases[window] != n_bases[like] or n_sites[window] != sites:
-            return False
-        for i in range(sites):
-            if modified[site[window] + i] != modified[places + i]:
-                same = False
-    return same
-
-
-@inner
-def _cells_of(windows, first, n, low, k, bits):
-    """Count the cells of all rows of a pack of `n` windows from `first` on; `bits` is scratch space."""
-    width = windows.width[first]
-    begins, ends, sites = windows.begin, windows.end, windows.site
-    all_sites, all_modified = windows.n_sites, windows.modified
-    n_kmers = windows.n_bases[first : first + n].max() - k + 1
-    under, entered = bits[0, :n_kmers], bits[1, :n_kmers]
-    under[:] = 0
-    entered[:] = 0
-    rows = np.int64(0)
-    first_slot = n_kmers
-    for window in range(first, first + n):
-        rows = max(rows, abs(ends[window] - begins[window]) + 1)
-        bit = -1
-        for site in range(all_sites[window]):
-            bit = bit + 1 if bit + 1 < width else 0
-            modified = all_modified[sites[window] + site]
-            enters = modified - k + 1
-            for j in range(enters, min(modified + 1, n_kmers)):
-                under[j] |= 1 << bit
-            entered[enters] |= 1 << bit
-            if site == width:
-                first_slot = min(first_slot, enters)
-    cells = 2 * _CELLS_OF_ROW if first_slot < n_kmers else _CELLS_OF_ROW
-    now = 0
-    for j in range(n_kmers):
-        now |= entered[j]
-        cells += 1 << count_bits(np.uint64(now >> low))
-        if j >= first_slot:
-            cells += 1 << count_bits(np.uint64(under[j] >> low))
-    return rows * cells
-
-
-@inner
-def lane_bits(windows, first, n, k, is_alike):
-    """Choose the number of bits of a state in the lanes of the next pack, of up to `n` windows.
-
-    Fewer bits give packs of more windows, with wasted work unless the windows are alike (`is_alike`).
-    """
-    width = windows.width[first]
-    least = min(max(width - _MOST_HIGH, 0), _LANE_BITS)
-    if n == 1:
-        return min(width, _LANE_BITS)
-    if is_alike and n == LANES:
-        return least
-    bits = np.empty((2, windows.n_bases[first : first + n].max()), np.int64)
-    best = least
-    least_cells = np.inf
-    for low in range(least, min(width, _LANE_BITS) + 1):
-        together = min(n, LANES >> low)
-        cells = _cells_of(windows, first, together, low, k, bits) / together
-        if cells < least_cells:
-            best, least_cells = low, cells
-    return best
+def lane_bits(width):
+    """Return the number of bits of a state in the lanes; without them packs have more windows."""
+    return min(max(width - _MOST_HIGH, 0), _LANE_BITS)
 
 
 @inner

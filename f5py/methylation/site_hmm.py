@@ -38,7 +38,6 @@ from f5py.methylation.site_cells import (
     NEVER,
     ROWS,
     WindowPack,
-    are_alike,
     arena_size,
     cell_of,
     ended,
@@ -618,33 +617,21 @@ def score_windows(windows, event_mean, model, noise, room, shares):
     several = np.empty(LANES, np.int64)
     mode = simd.flush_denormals()
     first = 0
-    like = low_before = -1  # window similar to the whole preceding pack, and that pack's bits in lanes
     while first < count:
         width = widths[first]
-        n = 1
-        while n < LANES and first + n < count and widths[first + n] == width:
-            n += 1
-        is_alike = are_alike(windows, first, first + 1, n - 1)
-        low = lane_bits(windows, first, n, model.k, is_alike)
+        low = lane_bits(width)
         chosen = several[: LANES >> low]
-        if n > chosen.shape[0]:
-            n = chosen.shape[0]
-            is_alike = are_alike(windows, first, first + 1, n - 1)
+        n = 1
+        while n < chosen.shape[0] and first + n < count and widths[first + n] == width:
+            n += 1
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
         needed = arena_size(rows, n_kmers, width, LANES << (width - low), most_slots, noise is not None)
         if needed > room.work.shape[0]:
             room = make_arena(needed + needed // 4)
-            like = -1
-        is_known = is_alike and like >= 0 and low == low_before and widths[like] == width
-        if not (is_known and are_alike(windows, like, first, 1)):
-            room.used[0] = 0
-            of_pack = width, low, n_kmers
-            course, n_slots = lay_out_pack(windows, chosen, of_pack, model.k, noise is not None, room)
-            of_course = room.used[0]
-            like, low_before = first if is_alike else -1, low
-        room.used[0] = of_course
+        room.used[0] = 0
+        course, n_slots = lay_out_pack(windows, chosen, (width, low, n_kmers), model.k, noise is not None, room)
         pack = _make_pack(windows, chosen, width, low, rows, n_kmers, course, event_mean, model, noise, room)
         masses = _score_pack(pack, n_slots, noise, reference, room)
         for i in range(n):
