@@ -85,16 +85,7 @@ def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate 
 
 def fine_grid(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
     """Interpolate between the knots; float64, shape (2, 81, 81): tails, stay and step in hundredths."""
-    weights = _weights(_STEPS)
+    factors = ([(_STEPS - other) / (knot - other) for other in KNOTS if other != knot] for knot in KNOTS)
+    weights = np.stack([np.prod(of_knot, axis=0) for of_knot in factors], axis=1)
     found: NDArray[np.float64] = weights @ likelihoods.reshape(2, len(KNOTS), len(KNOTS)) @ weights.T
     return found
-
-
-def _weights(at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the knots' weights in the interpolating polynomial; shape (len(at), len(KNOTS))."""
-    knots = np.array(KNOTS)
-    weights = np.ones((len(at), len(knots)))
-    for i, knot in enumerate(knots):
-        for other in np.delete(knots, i):
-            weights[:, i] *= (at - other) / (knot - other)
-    return weights

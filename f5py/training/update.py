@@ -19,16 +19,12 @@ _CHUNK = 1 << 17
 
 def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
     """Encode the places of methylated bases, with one base before and two after each; summed over a k-mer."""
-    n, k = codes.shape
+    k = codes.shape[1]
     is_m = codes == methylated
     plain = np.where(is_m, canonical, codes)
     parts = [is_m.astype(np.float32)]
-    for distance in (-1, 2):
-        near = np.full((n, k), -1, np.int8)
-        if distance < 0:
-            near[:, 1:] = plain[:, :-1]
-        elif k > distance:
-            near[:, :-distance] = plain[:, distance:]
+    padded = np.pad(plain, ((0, 0), (1, 2)), constant_values=-1)
+    for near in (padded[:, :k], padded[:, 3:]):
         parts += [(is_m & (near == letter)).astype(np.float32) for letter in range(5) if letter != methylated]
     return np.concatenate(parts, axis=1)
 

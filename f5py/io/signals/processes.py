@@ -24,22 +24,8 @@ from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
 from f5py.io.files.signal_format import Kind
-from f5py.io.signals.helper_process import (
-    STOPPED,
-    HelperProcess,
-    ProcessCrashError,
-    answer_each,
-    ready,
-    send,
-)
-from f5py.io.signals.source import (
-    FileReader,
-    IndexedSource,
-    SignalBlock,
-    merge_blocks,
-    paths_of,
-    unreadable_block,
-)
+from f5py.io.signals.helper_process import STOPPED, HelperProcess, ProcessCrashError, answer_each, ready, send
+from f5py.io.signals.source import FileReader, IndexedSource, SignalBlock, merge_blocks, paths_of, unreadable_block
 from f5py.messages.console import input_warning
 from f5py.threads.pool import keep_freed_memory
 

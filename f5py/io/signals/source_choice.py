@@ -228,11 +228,20 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
 def _open_fast5(
     paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> Iterator[SignalSource]:
+    from f5py.io.signals.fast5.fast5_scan import report_skipped, scan_fast5
+
     files = signal_files(paths, "fast5")
     n_processes = n_processes or reader_processes(n_threads, files)
     reads: dict[str, str] = {}
     yield open_source(reads, n_processes, n_threads, n_at_once)  # the processes start meanwhile
-    reads.update(_fast5_reads(", ".join(paths), files, n_processes))
+    with progress("fast5 files", len(files)) as bar:
+        found = scan_fast5(files, n_processes, bar.advance)
+    report_skipped(found, False)
+    for file, names in zip(files, found, strict=True):
+        if not isinstance(names, str):
+            reads.update(dict.fromkeys(names, file))
+    if not reads:
+        raise SignalError(f"{', '.join(paths)}: no read was found in {len(files)} fast5 files")
 
 
 _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator[SignalSource]]] = {
@@ -243,19 +252,3 @@ _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator
 def _check_count(n_processes: int | None) -> None:
     if n_processes is not None and n_processes < 1:
         raise ValueError(f"n_processes must be at least 1, not {n_processes}")
-
-
-def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
-    """Return the file of every read in fast5 files; `path` is the user's argument."""
-    from f5py.io.signals.fast5.fast5_scan import report_skipped, scan_fast5
-
-    with progress("fast5 files", len(files)) as bar:
-        found = scan_fast5(files, n_processes, bar.advance)
-    report_skipped(found, False)
-    paths: dict[str, str] = {}
-    for file, names in zip(files, found, strict=True):
-        if not isinstance(names, str):
-            paths.update(dict.fromkeys(names, file))
-    if not paths:
-        raise SignalError(f"{path}: no read was found in {len(files)} fast5 files")
-    return paths
