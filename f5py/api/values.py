@@ -295,7 +295,8 @@ def write_tables(name: str, tables: Iterable[Any], file: BinaryIO) -> None:
         first = next(streams, None)
         if first is None:
             raise UsageError(f"{name}: has no table in it")
-        wanted = _wanted(first.schema.names)
+        names = first.schema.names
+        wanted = next((layout for layout in _layouts() if set(layout) <= set(names)), names)
         schema = arrow.schema([(one, _plain_type(arrow, first.schema.field(one).type)) for one in wanted])
         with parquet.ParquetWriter(file, schema, compression="none") as writer:
             for stream in chain([first], streams):
@@ -321,11 +322,6 @@ def _stream(arrow: Any, name: str, table: Any) -> Any:
     if isinstance(table, arrow.Table):
         return table.to_reader()
     return arrow.RecordBatchReader.from_stream(table)
-
-
-def _wanted(names: list[str]) -> list[str]:
-    """Name the columns to keep."""
-    return next((layout for layout in _layouts() if set(layout) <= set(names)), names)
 
 
 def _layouts() -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_devices, open_device, remedy, versions
 from f5py.compute.gpu.self_check import without_cache
@@ -102,10 +103,6 @@ def _calls(device: GpuDevice, pool: WorkerPool, per_site: bool = False) -> None:
         _signals(device, pool, "sites" if per_site else "calls", finish)
 
 
-def _site_calls(device: GpuDevice, pool: WorkerPool) -> None:
-    _calls(device, pool, per_site=True)
-
-
 def _rows(device: GpuDevice, pool: WorkerPool) -> None:
     from f5py.compute.chemistry import R9_DNA
     from f5py.event_alignment.align import align_events
@@ -117,6 +114,6 @@ def _rows(device: GpuDevice, pool: WorkerPool) -> None:
 #: Trials by name: each raises if the device differs from the CPU.
 _CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {
     "events, alignment and calls": _calls,
-    "events, alignment and calls of single sites": _site_calls,
+    "events, alignment and calls of single sites": partial(_calls, per_site=True),
     "events and their rows on the reference": _rows,
 }

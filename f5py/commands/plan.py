@@ -51,7 +51,8 @@ def _state(plan: Plan) -> list[str]:
 
 def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
     """Estimate time, memory, disk space and cost from the parts that are done, or from a given speed."""
-    size = _bytes_of_parts(plan)
+    n_bytes = next((about["bytes"] for path, about in plan.inputs.items() if path == plan.options["bam"]), 0)
+    size = range_sizes(plan.ranges, n_bytes)
     done = [number for number in range(len(plan)) if plan.is_done(number)]
     known = [read_part(plan, number) for number in done]
     bases = sum(about.outcome.counts.bases for about in known)
@@ -99,12 +100,6 @@ def _spread(values: NDArray[np.float64]) -> str:
     if not len(values):
         return "none to do"
     return f"{values.min():.3g} to {values.max():.3g}, {np.median(values):.3g} in the middle"
-
-
-def _bytes_of_parts(plan: Plan) -> NDArray[np.int64]:
-    """Bytes of the alignment file that each part has, about."""
-    total = next((about["bytes"] for path, about in plan.inputs.items() if path == plan.options["bam"]), 0)
-    return range_sizes(plan.ranges, total)
 
 
 def _bases_per_byte(plan: Plan) -> float:

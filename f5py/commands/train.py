@@ -134,10 +134,12 @@ def _kind(options: TrainOptions, motif: Motif | None) -> str:
 
 def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif | None) -> PoreModel:
     """Choose the model to start from, with methylated k-mers if there are methylated reads."""
-    model = _given_start(options, chemistry)
-    if model is None:
-        if motif is not None and (found := builtin_methylation(chemistry, motif)) is not None:
-            return found
+    if options.start is not None:
+        named = named_model(options.start, "ACGT") or named_model(options.start, "ACGMT")
+        model = named or read_start(options.start, lambda: chemistry.nucleotide_model(None))
+    elif motif is not None and (found := builtin_methylation(chemistry, motif)) is not None:
+        return found
+    else:
         model = chemistry.nucleotide_model(options.kmer_model)
     if motif is None:
         if "M" in model.alphabet:
@@ -146,15 +148,6 @@ def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif | Non
     if "M" in model.alphabet:
         return model
     return with_methylation(model, Shifts.of_places([0.0] * model.k), model.name, motif.canonical)
-
-
-def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | None:
-    if options.start is None:
-        return None
-    for alphabet in ("ACGT", "ACGMT"):
-        if (named := named_model(options.start, alphabet)) is not None:
-            return named
-    return read_start(options.start, lambda: chemistry.nucleotide_model(None))
 
 
 class _Passes:

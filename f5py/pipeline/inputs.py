@@ -37,16 +37,13 @@ READS_FOR_RUN_INFO = 16
 
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
     """Open the signals, to be closed by `inputs`."""
+    n_threads = options.threads * (2 if _may_use_gpu(options) else 1)  # a GPU leaves half of them to reading
     signals = open_signals(
-        options.reads, **options.signal_paths, **_how_to_read(options), n_at_once=batches_ahead(options)
-    )
+        options.reads, **options.signal_paths, n_processes=options.iop, n_threads=n_threads,
+        n_at_once=batches_ahead(options),
+    )  # fmt: skip
     inputs.callback(signals.close)
     return signals
-
-
-def _how_to_read(options: MappedReadsOptions) -> dict[str, Any]:
-    """Return the numbers of processes and threads that read signals."""
-    return {"n_processes": options.iop, "n_threads": _threads_to_feed(options)}
 
 
 def open_inputs(
@@ -136,11 +133,6 @@ def batch_size(options: AlignmentOptions) -> int:
 def batches_ahead(options: AlignmentOptions) -> int:
     """Return the number of batches that are loading or queued; each takes some 70 to 100 MB."""
     return 4 if _may_use_gpu(options) else 3 if options.threads > FEW_THREADS else 1
-
-
-def _threads_to_feed(options: AlignmentOptions) -> int:
-    """Return the worker threads that use as many signals as the compute stage. A GPU leaves half of them to reading."""
-    return options.threads * (2 if _may_use_gpu(options) else 1)
 
 
 def _may_use_gpu(options: AlignmentOptions) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -79,8 +79,9 @@ class Outcome:
         self.output += other.output
 
     def as_json(self) -> dict[str, Any]:
+        counts = asdict(self.counts).items()
         return {
-            "counts": _as_lists(asdict(self.counts)),
+            "counts": {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in counts},
             "skipped": asdict(self.skipped),
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "loading": self.loading,
@@ -107,10 +108,6 @@ def _parse_skipped(values: JsonObject) -> RecordCounts:
     names = [field.name for field in fields(RecordCounts)]
     values.check_names(names)
     return RecordCounts(**{name: values.integer(name) for name in names})
-
-
-def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
 def speed_advice(options: AlignmentOptions, waits: WaitTimes, signal_kind: str) -> str:

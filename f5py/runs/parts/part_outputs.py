@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,7 +61,7 @@ class PartOutputs:
             return
         while self._current is None or self._current.part.number != batch.part:
             self._next_part()
-        self._current.write(batch)
+        self._current.sinks.write(batch)
         self._stage.count(batch, self._current.counts, self._current.statistics)
 
     def finish(self) -> None:
@@ -78,7 +78,7 @@ class PartOutputs:
         if problem[0] is None:
             return
         if self._current is not None:
-            self._current.abandon(*problem)
+            self._current.sinks.abandon(*problem)
             self._plan.abandon_part(self._current.folder)
         self._close()
 
@@ -89,14 +89,31 @@ class PartOutputs:
             self._chain = new_chain(self._plan.folder)
         folder = self._plan.begin_part(part.number)
         text = ChainedText(self._chain, has_header=part.number == 0)
-        self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
+        sinks = self._open_outputs(PartFiles(folder, text))
+        self._current = _OpenPart(part, folder, text, sinks, self._new_statistics())
 
     def _complete(self) -> None:
-        if self._current is None:
+        done = self._current
+        if done is None:
             return
-        self._current.complete()
+        done.sinks.finish()
+        part, counts = done.part, done.counts
+        seconds = time.perf_counter() - self._started
+        counts = replace(counts, ultra=part.n_ultra, total=counts.total + part.n_ultra)
+        record = PartRecord(
+            plan=self._plan.fingerprint,
+            number=part.number,
+            outcome=Outcome(counts, part.skipped, done.statistics, processing=seconds),
+            has_known=part.has_known,
+            seconds=round(seconds, 3),
+            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            host=os.uname().nodename,
+            has_fused_sums=processor_has_fused_sums(),
+            table=done.text.extent(),
+            files={},
+        )
         # beside the work: to wait for the disk takes long
-        self._committed.append(self._commits.submit(self._commit, self._current))
+        self._committed.append(self._commits.submit(self._commit, done, record))
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
             self._committed.popleft().result()
         self._current = None
@@ -108,56 +125,24 @@ class PartOutputs:
             with suppress(OSError):  # the error of a write that has been reported
                 self._chain.close()
 
-    def _commit(self, done: _OpenPart) -> None:
+    def _commit(self, done: _OpenPart, record: PartRecord) -> None:
+        """Complete a part by its record with checksums of the files, in a thread."""
         with write_errors(done.folder, "; the part is not done"):
-            done.write_record(self._plan)
+            files = {name: file_state(done.folder, name) for name in sorted(os.listdir(done.folder))}
+            with complete_output(str(done.folder / RECORD)) as file:
+                file.write(replace(record, files=files).as_json())
             if self._plan.is_kept:
                 done.text.to_disk()
         self._plan.complete_part(done.part.number, done.folder)
 
 
+@dataclass
 class _OpenPart:
     """A part in progress."""
 
-    def __init__(
-        self,
-        part: Part,
-        folder: Path,
-        text: ChainedText,
-        open_outputs: OpenOutputs,
-        statistics: RunStatistics | None,
-        started: float,
-    ) -> None:
-        self.part = part
-        self.folder = folder
-        self.counts = RunCounts()
-        self.statistics = statistics
-        self._started = started
-        self.text = text
-        self._sinks = open_outputs(PartFiles(folder, text))
-        self.write, self.abandon = self._sinks.write, self._sinks.abandon
-
-    def complete(self) -> None:
-        self._sinks.finish()
-        counts = replace(self.counts, ultra=self.part.n_ultra, total=self.counts.total + self.part.n_ultra)
-        seconds = time.perf_counter() - self._started
-        self._seconds = round(seconds, 3)
-        self._outcome = Outcome(counts, self.part.skipped, self.statistics, processing=seconds)
-        self._table = self.text.extent()
-
-    def write_record(self, plan: Plan) -> None:
-        """Write the record with checksums of the complete files; may be called by another thread."""
-        record = PartRecord(
-            plan=plan.fingerprint,
-            number=self.part.number,
-            outcome=self._outcome,
-            has_known=self.part.has_known,
-            seconds=self._seconds,
-            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            host=os.uname().nodename,
-            has_fused_sums=processor_has_fused_sums(),
-            table=self._table,
-            files={name: file_state(self.folder, name) for name in sorted(os.listdir(self.folder))},
-        )
-        with complete_output(str(self.folder / RECORD)) as file:
-            file.write(record.as_json())
+    part: Part
+    folder: Path
+    text: ChainedText
+    sinks: Sinks
+    statistics: RunStatistics | None
+    counts: RunCounts = field(default_factory=RunCounts)
