@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,12 @@ from f5py.options.table_commands import IndexOptions
 def index_reads(reads: Path | str, *directories: Path | str, **more: Any) -> IndexSummary:
     """Index reads and signals as ``f5py index`` does."""
     return run(IndexOptions(reads=(str(reads),), directories=tuple(map(str, directories)), **{"threads": 1} | more))
+
+
+def index_quietly(reads: Path | str, *directories: Path | str, **more: Any) -> None:
+    """Index reads for a test of something else, without messages."""
+    with redirect_stderr(io.StringIO()):
+        index_reads(reads, *directories, **more)
 
 
 def single_fast5(path: Path, name: str, version: object = np.float64(0.6), read_id: object = None) -> Path:

@@ -25,7 +25,7 @@ from f5py.options.input_names import READDB_SUFFIX
 from f5py.simulation.settings import SimulationSettings
 
 from .forked import Run, can_be_forked
-from .index_files import index_reads
+from .index_files import index_quietly
 from .patience import PATIENCE
 from .readers_here import scans_here
 
@@ -58,7 +58,7 @@ class ReadSet:
         simulate(folder, settings, fasta=True)
         reads = folder / "reads.fasta"
         with scans_here():
-            index_reads(reads, folder / "fast5", verbose=0)
+            index_quietly(reads, folder / "fast5")
         return cls(folder, reads, folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
     def options(self) -> list[str]:
@@ -130,10 +130,10 @@ class ReadSet:
         """With a FASTA file of this text, indexed with the same signals."""
         path.write_text(text)
         if self.signal_path.suffix == ".blow5":
-            index_reads(path, slow5=(str(self.signal_path),))
+            index_quietly(path, slow5=(str(self.signal_path),))
         else:
             with scans_here():
-                index_reads(path, self.signal_path, verbose=0)
+                index_quietly(path, self.signal_path)
         return replace(self, folder=path.parent, reads=path)
 
     def with_last_read_past_the_end(self, folder: Path) -> ReadSet:
@@ -157,7 +157,7 @@ class ReadSet:
         blow5 = write_signals(folder / "signals.blow5", self.signals(names), **attributes)
         changed = replace(self, folder=folder, reads=folder / "slow5.fasta", signal_path=blow5)
         shutil.copy(self.reads, changed.reads)
-        index_reads(changed.reads, slow5=(str(blow5),))
+        index_quietly(changed.reads, slow5=(str(blow5),))
         return changed
 
     def with_pod5(self, folder: Path, names: Iterable[str] | None = None, **fields: object) -> ReadSet:
@@ -165,7 +165,7 @@ class ReadSet:
         pod5 = write_signals(folder / "signals.pod5", self.signals(names), **fields)
         changed = replace(self, folder=folder, reads=folder / "pod5.fasta", signal_path=pod5)
         shutil.copy(self.reads, changed.reads)
-        index_reads(changed.reads, pod5=(str(pod5),), verbose=0)
+        index_quietly(changed.reads, pod5=(str(pod5),))
         return changed
 
     def signals(self, names: Iterable[str] | None = None) -> list[MadeRead]:

@@ -12,7 +12,7 @@ import pytest
 from f5py.commands.simulate import simulate
 from f5py.simulation.settings import SimulationSettings
 
-from .index_files import index_reads
+from .index_files import index_quietly
 from .made_data import run_command
 
 DATA = Path(__file__).parent / "data"
@@ -24,7 +24,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("simulated")
     simulate(folder, SETTINGS, fasta=True)
     reads = str(folder / "reads.fasta")
-    index_reads(reads, folder / "fast5", verbose=0)
+    index_quietly(reads, folder / "fast5")
     return ["-r", reads, "-b", str(folder / "reads.bam"), "-g", str(folder / "ref.fa"), "-t", "2"]
 
 

@@ -22,7 +22,7 @@ from f5py.pore_model.model import PoreModel
 from f5py.pore_model.text_file import model_text
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
-from ..index_files import index_reads
+from ..index_files import index_quietly
 from ..made_data import ReadSet, last_of_each, run_main
 
 
@@ -133,7 +133,7 @@ def test_simulated_reads_gain_and_are_calibrated(tmp_path: Path) -> None:
         seed=5, genome_length=60_000, gc=0.55, n_reads=80, fixed_length=4000, per_read=True, **noise
     )
     simulate(folder, settings, fasta=True)
-    index_reads(folder / "reads.fasta", folder / "fast5", verbose=0)
+    index_quietly(folder / "reads.fasta", folder / "fast5")
     data = ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
     for per_site in ((), ("--per-site",)):
         tables = [_labelled(data, f"--noise={noise}", *per_site) for noise in ("independent", "correlated")]

@@ -23,7 +23,7 @@ from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..compiled import compiled
-from ..index_files import index_reads
+from ..index_files import index_quietly
 from ..made_data import ReadSet, last_of_each, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
 
@@ -378,7 +378,7 @@ def _simulated(folder: Path, rates: str) -> ReadSet:
         seed=1, genome_length=30_000, gc=0.6, n_reads=24, fixed_length=2500, linked_within=0, site_rates=rates
     )
     simulate(folder, settings, fasta=True)
-    index_reads(folder / "reads.fasta", folder / "fast5", verbose=0)
+    index_quietly(folder / "reads.fasta", folder / "fast5")
     return ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
 

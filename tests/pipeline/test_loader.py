@@ -20,7 +20,7 @@ from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.record_filter import BatchLimits, SeenRecords, cut
 
-from ..index_files import index_reads
+from ..index_files import index_quietly
 from ..made_data import ReadSet, run_main
 
 
@@ -231,7 +231,7 @@ def test_reads_with_the_letter_u_keep_it(made: ReadSet, tmp_path: Path):
     reads.write_text(
         "\n".join(line if ">" in line else line.replace("T", "U") for line in made.reads.read_text().split())
     )
-    index_reads(reads, made.folder / "fast5")
+    index_quietly(reads, made.folder / "fast5")
     _, batches = load(replace(made, reads=reads), 100)
     assert set(batches[0].bases.tolist()) == set(b"ACGU")
 

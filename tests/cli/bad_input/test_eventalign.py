@@ -11,7 +11,7 @@ import numpy as np
 import pysam
 import pytest
 
-from ...index_files import index_reads
+from ...index_files import index_quietly
 from ...made_data import N_READS, ReadSet, refused, run_command, run_process, signals_of, write_signals
 from .commands import EVENTALIGN, SignalCommand
 from .conftest import Fails, Succeeds
@@ -205,7 +205,7 @@ def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd: p
     reads.write_text(f">{longest}\n{made.sequence(records[0].query_name or '')}\n")
     signal_of_it = made.signals([records[0].query_name or ""])
     signal_of_it[0].name = longest
-    index_reads(reads, slow5=(str(write_signals(tmp_path / "signals.blow5", signal_of_it)),))
+    index_quietly(reads, slow5=(str(write_signals(tmp_path / "signals.blow5", signal_of_it)),))
     renamed = replace(renamed, reads=reads)
     out = tmp_path / "out" / "out.bam"
     out.parent.mkdir()
