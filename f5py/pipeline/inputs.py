@@ -132,7 +132,7 @@ def batch_size(options: AlignmentOptions) -> int:
 
 def batches_ahead(options: AlignmentOptions) -> int:
     """Return the number of batches that are loading or queued; each takes some 70 to 100 MB."""
-    return 4 if _may_use_gpu(options) else 3 if options.threads > FEW_THREADS else 1
+    return 3 if options.threads > FEW_THREADS or _may_use_gpu(options) else 1
 
 
 def _may_use_gpu(options: AlignmentOptions) -> bool:

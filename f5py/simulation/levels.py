@@ -10,7 +10,7 @@ from f5py.core.motifs import Motif
 from f5py.errors import PoreModelError, UsageError
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, read_model
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, Shifts, with_methylation
-from f5py.pore_model.shift_file import MOST_SHIFT, parse_number
+from f5py.pore_model.shift_file import MOST_SHIFT
 from f5py.simulation.settings import SimulationSettings
 
 
@@ -56,7 +56,7 @@ def _assumed_model(settings: SimulationSettings, motif: Motif) -> PoreModel:
 
 def _shifts(text: str, nucleotide: PoreModel) -> Shifts:
     """Parse the shifts of a file or of a list."""
-    if not any(map(math.isnan, map(parse_number, text.split(",")))):
+    if all(map(_is_number, text.split(","))):
         return Shifts.of_places(_numbers("--shifts", text, nucleotide.k))
     model = read_model(text, NUCLEOTIDES_AND_M)
     if model.shifts is None or model.k != nucleotide.k:
@@ -66,11 +66,20 @@ def _shifts(text: str, nucleotide: PoreModel) -> Shifts:
     return model.shifts
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _numbers(option: str, text: str, k: int, single: bool = False) -> list[float]:
     """Parse `k` numbers in pA; with `single` non-negative ones, of which one may represent all places."""
     least = 0.0 if single else -MOST_SHIFT
-    values = list(map(parse_number, text.split(",")))
-    if not all(least <= value <= MOST_SHIFT for value in values):
+    words = text.split(",")
+    values = [float(word) for word in words if _is_number(word)]
+    if len(values) != len(words) or not all(least <= value <= MOST_SHIFT for value in values):
         raise UsageError(f"{option} {text}: give numbers from {least:g} to {MOST_SHIFT:g} with commas between them")
     if single and len(values) == 1:
         return values * k

@@ -253,26 +253,27 @@ def record_chunks(
     `skipped` are the bytes of text before the first record, by default those of the header. Raises
     `DamagedBlocksError` after the records before the damage, `OSError` for failed reads.
     """
-    rest = bytearray()
+    rest = np.empty(0, np.uint8)
     is_before = True
     with closing(inflate_portions(file, first_bytes, n_threads)) as portions:
         for portion in portions:
-            rest += portion
+            # by NumPy, which lets other threads run while it copies much
+            data = np.concatenate([rest, np.frombuffer(portion, np.uint8)])
             if is_before:
-                end = header_end(rest) if skipped is None else skipped
-                if end is None or end > len(rest):
+                end = header_end(data) if skipped is None else skipped
+                if end is None or end > len(data):
+                    rest = data
                     continue
-                del rest[:end]
+                data = data[end:]
                 is_before = False
-            data = np.frombuffer(rest, np.uint8)
             starts = np.empty(len(data) // FIXED_SIZE + 2, np.int64)
             n, damaged = list_records(data, n_contigs, starts)
-            rest = bytearray(data[starts[n] :])
+            rest = data[starts[n] :].copy()
             if n:
                 yield data, starts, n
             if damaged:
                 raise DamagedBlocksError("a record is damaged")
-    if rest or is_before:
+    if len(rest) or is_before:
         raise DamagedBlocksError("the file is truncated")
 
 
@@ -287,11 +288,11 @@ def header_size(file: BinaryIO) -> int:
     raise DamagedBlocksError("the file is truncated")
 
 
-def header_end(data: bytearray) -> int | None:
+def header_end(data: bytearray | NDArray[np.uint8]) -> int | None:
     """Return the offset of the first record, None if the header is incomplete."""
     if len(data) < 8:
         return None
-    if not data.startswith(_MAGIC):
+    if bytes(data[:4]) != _MAGIC:
         raise DamagedBlocksError("it is not BAM")
     at = 8 + int.from_bytes(data[4:8], "little")
     if len(data) < at + 4:

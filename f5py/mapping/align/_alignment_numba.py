@@ -9,8 +9,8 @@ in place.
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.align import simd_int as simd
 from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 
 #: Bytes after the end of every sequence and array.

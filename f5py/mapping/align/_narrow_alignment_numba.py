@@ -7,8 +7,8 @@ one, on the others the columns do.
 
 import numpy as np
 
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.align import simd_int as simd
 from f5py.mapping.align._alignment_numba import BITS, border
 from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 

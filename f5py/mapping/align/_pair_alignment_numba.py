@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
 from f5py.mapping.align._narrow_alignment_numba import BEHIND, FRONT, NARROW, fill_narrow
-from f5py.mapping.align.simd_int import LANES, WIDE
 from f5py.mapping.index.packed_bases import unpack
 from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 

@@ -8,9 +8,9 @@ computed at once. The second deletion is an intron here; there is no second inse
 import numpy as np
 
 import f5py.mapping.settings as setting
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import grown
-from f5py.mapping.align import simd_int as simd
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
 from f5py.mapping.index.packed_bases import unpack

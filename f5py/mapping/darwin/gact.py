@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 import f5py.mapping.darwin.darwin_settings as setting
 import f5py.mapping.darwin.extensions as column
+from f5py.jit import simd_int as simd
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping.align import simd_int as simd
 from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.threads.pool import WorkerPool, longest_first
 
