@@ -23,6 +23,8 @@ CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13
 IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
 #: Letters by their four-bit codes.
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
+#: The two letters of each byte of a sequence.
+LETTER_PAIRS = np.stack([np.repeat(LETTERS, 16), np.tile(LETTERS, 16)], axis=1).view(np.uint16)[:, 0]
 _CG, _PI, _SP, _NS = (np.uint16(name[0] + 256 * name[1]) for name in (b"CG", b"pi", b"sp", b"ns"))
 #: Types of tags' values.
 _TYPE_UINT32 = np.uint8(ord("I"))

@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 from f5py.core.cigar import HARD_CLIP, OF_READ
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, LETTERS, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
+from f5py.io.bam._bam_numba import (
+    FLAGS,
+    IS_REVERSE,
+    LETTER_PAIRS,
+    LETTERS,
+    N_BASES,
+    cigar_of,
+    sequence_begins,
+    signed32,
+    unsigned16,
+)
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
@@ -34,11 +44,8 @@ def _bits_of_letters() -> NDArray[np.uint8]:
 
 
 _BITS_OF_LETTERS = _bits_of_letters()
-#: Letters of the two bases in a byte of a record, as sequenced forward and reverse, by their order in memory.
-_PAIRS = np.array(
-    [[[LETTERS[pair >> 4], LETTERS[pair & 15]] for pair in range(256)],
-     [[_COMPLEMENT_LETTERS[pair & 15], _COMPLEMENT_LETTERS[pair >> 4]] for pair in range(256)]], np.uint8
-).view("<u2")[..., 0]  # fmt: skip
+#: Letters of the two bases of a byte as sequenced, forward and reverse, in their order in memory.
+_PAIRS = np.stack([LETTER_PAIRS, LETTER_PAIRS[[int(f"{i:08b}"[::-1], 2) for i in range(256)]]])
 #: Possible bases of each code; "=" may be any.
 _BASES_OF_CODE = np.array([15, *range(1, 16)], np.uint8)
 
@@ -129,24 +136,18 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
             continue
         at_bases = sequence_begins(data, at)
         reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
-        bits = _BITS_OF_LETTERS[1 if reverse else 0]
+        bits, pairs = _BITS_OF_LETTERS[1 if reverse else 0], _PAIRS[1 if reverse else 0]
         place = offsets[i + 1] - 1 - clip if reverse else offsets[i] + clip
         step = -1 if reverse else 1
-        pairs = _PAIRS[1 if reverse else 0]
         address = address_of_data(bases) + place - (1 if reverse else 0)
         differ = np.uint16(0)  # in letters; most reads do not
         for j in range(n_bases >> 1):
             differ |= load_uint16(address + 2 * step * j) ^ pairs[data[at_bases + j]]
-        if differ == 0:
-            place += 2 * step * (n_bases >> 1)
         n_other = np.int64(0)
-        for j in range(n_bases >> 1 if differ else 0):
-            pair = data[at_bases + j]
-            n_other += bits[bases[place]] & _BASES_OF_CODE[pair >> 4] == 0
-            n_other += bits[bases[place + step]] & _BASES_OF_CODE[pair & 15] == 0
-            place += 2 * step
-        if n_bases & 1 == 1:
-            n_other += bits[bases[place]] & _BASES_OF_CODE[data[at_bases + (n_bases >> 1)] >> 4] == 0
+        # all bases, or only one that is not in a pair
+        for j in range(0 if differ else n_bases & ~1, n_bases):
+            code = data[at_bases + (j >> 1)] >> (0 if j & 1 else 4) & 15
+            n_other += bits[bases[place + step * j]] & _BASES_OF_CODE[code] == 0
         is_other[i] = n_other > 0
 
 

@@ -18,6 +18,7 @@ from f5py.core.offsets import gather_slices
 from f5py.core.windows import Windows
 from f5py.io.bam._bam_numba import (
     BIN,
+    LETTER_PAIRS,
     LETTERS,
     N_BASES,
     N_CIGAR,
@@ -48,8 +49,6 @@ _MAX_STEP = 11
 #: Of a record, besides the text of MM, the values of ML, and twice the reference's bases.
 _MORE_BYTES = 32
 _SEMICOLON = np.uint8(ord(";"))
-#: The two letters of each byte of a sequence.
-_PAIRS = np.stack([np.repeat(LETTERS, 16), np.tile(LETTERS, 16)], axis=1).view(np.uint16)[:, 0]
 #: Four-bit codes of letters.
 _CODES = np.full(256, 15, np.uint8)
 _CODES[LETTERS] = np.arange(16)
@@ -413,4 +412,4 @@ def sequences_of(
     packed, offsets = gather_slices(records.data, at + FIXED_SIZE + name + 4 * n_operations, (n_bases + 1) // 2)
     start, length = np.zeros((2, n_reads), np.int64)
     start[records.read[chosen]], length[records.read[chosen]] = 2 * offsets[:-1], n_bases
-    return _PAIRS[packed].view(np.uint8), start, length
+    return LETTER_PAIRS[packed].view(np.uint8), start, length

@@ -153,7 +153,7 @@ def _load(index: str, begin: int, end: int) -> RecordIndex | str:
 def _scan(path: str, file: RecordFile, end: int, pool: WorkerPool) -> RecordIndex:
     """Scan the file for records and their names."""
     try:
-        starts = (_lines if file.form.is_text else _frames)(path, file, end)
+        starts = _lines(path, file) if file.form.is_text else _frames(path, file, end)
     except OSError as problem:
         raise SignalError(f"{path}: cannot be read ({problem.strerror})") from None
     places, sizes = starts[:-1], np.diff(starts)
@@ -208,7 +208,7 @@ def _frames(path: str, file: RecordFile, end: int) -> NDArray[np.int64]:
     return np.array(starts)
 
 
-def _lines(path: str, file: RecordFile, end: int) -> NDArray[np.int64]:
+def _lines(path: str, file: RecordFile) -> NDArray[np.int64]:
     """Return the offsets of the lines after the header of a SLOW5 text file, and of its end."""
     starts = [np.array([file.form.begin])]
     at = file.form.begin
