@@ -209,6 +209,19 @@ def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.fa", "r.fa.index"]
 
 
+@pytest.mark.parametrize("suffix", [".index", ".index.gzi", ".index.fai", ".index.readdb"])
+def test_a_folder_in_the_way_of_a_file_leaves_the_others(tmp_path: Path, suffix: str) -> None:
+    multi_fast5(tmp_path / "d/m.fast5", ["r1", "r2"])
+    reads = fasta(tmp_path / "r.fa", ["r1"])
+    index_reads(reads, tmp_path / "d")
+    Path(f"{reads}{suffix}").unlink()
+    Path(f"{reads}{suffix}").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.glob("r.fa.*") if path.is_file()}
+    with pytest.raises(OutputFileError, match=rf"{suffix}: cannot write: Is a directory; the index needs"):
+        index_reads(fasta(reads, ["r1", "r2"]), tmp_path / "d")
+    assert {path: path.read_bytes() for path in tmp_path.glob("r.fa.*") if path.is_file()} == before
+
+
 def test_readdb_is_sorted_and_has_reads_that_are_not_in_the_fasta(tmp_path: Path) -> None:
     reads = fasta(tmp_path / "r.fa", ["b", "a", "Z", "10", "9"])
     multi = multi_fast5(tmp_path / "d/m.fast5", ["a", "c", "10"])

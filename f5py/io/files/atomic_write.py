@@ -50,6 +50,8 @@ class AtomicFile:
         self._lock: int | None = None  # keeps the lock of a closed file
         self._size_of_whole_blocks: Callable[[], int] | None = None
         self._target = os.path.realpath(path)
+        if os.path.isdir(self._target):
+            raise OutputFileError(f"{path}: cannot write: {os.strerror(errno.EISDIR)}")
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
         self.path = temporary_name(self._target)
